@@ -1,0 +1,24 @@
+"""The waist: clocks, channels, markers, timelines and energy traces, and the exact arithmetic over them.
+
+Everything that measures ends here and everything that explains starts here. It must not know a file format, a
+driver, a process, a screen or the time of day.
+"""
+
+from joulemap.trace.channel import Channel, KernelKind, SensorKernel
+from joulemap.trace.clock import Clock, ClockKind
+from joulemap.trace.marker import EdgeDirection, Marker
+from joulemap.trace.timeline import Slice, Timeline
+from joulemap.trace.trace import EnergyTrace
+
+__all__ = [
+    "Channel",
+    "Clock",
+    "ClockKind",
+    "EdgeDirection",
+    "EnergyTrace",
+    "KernelKind",
+    "Marker",
+    "SensorKernel",
+    "Slice",
+    "Timeline",
+]
