@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemap.records.fault import FaultPlan
@@ -44,6 +44,6 @@ class ProfileRequest:
     transport: str = "rtt"
     lockstep: bool = True
     instrument: str | None = None
-    faults: FaultPlan = FaultPlan()
+    faults: FaultPlan = field(default_factory=FaultPlan)
     contrast: bool = False
     seed: int = 0

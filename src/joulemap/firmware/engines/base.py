@@ -49,9 +49,7 @@ class Engine(Protocol):
         """Registry name, for example ``aot``."""
         ...
 
-    def prepare(
-        self, path: Path, *, inputs: Mapping[str, NDArray[np.number[Any]]] | None, seed: int
-    ) -> PreparedModel:
+    def prepare(self, path: Path, *, inputs: Mapping[str, NDArray[np.number[Any]]] | None, seed: int) -> PreparedModel:
         """Returns the model as C sources with its input and the oracle's output.
 
         Args:

@@ -1,0 +1,1 @@
+"""Boards: lines, time, memory, rail. Must not know engines, stages or analysis."""
