@@ -7,7 +7,7 @@ means nothing: missing is never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class EnergyTrace:
     start_ns: int
     period_s: float | None = None
     edges_ns: NDArray[np.int64] | None = None
-    gaps: NDArray[np.int64] = _NO_GAPS  # shared, empty and read-only
+    gaps: NDArray[np.int64] = field(default_factory=lambda: _NO_GAPS)  # shared, empty and read-only
 
     def __post_init__(self) -> None:
         power_w = np.asarray(self.power_w)
