@@ -1,0 +1,1 @@
+"""Rows to text for a terminal or a pipe. Must not compute a number."""

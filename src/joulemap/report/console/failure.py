@@ -1,0 +1,30 @@
+"""A failure for a person: what failed, how far it came, the one thing to do next. Plain text, always."""
+
+from __future__ import annotations
+
+from joulemap.records.failure import FailureReport
+
+__all__ = ["render_failure"]
+
+
+def render_failure(report: FailureReport) -> str:
+    """Returns the lines for stderr, each ended; control characters in messages are shown, never sent."""
+    lines = [f"joulemap: {report.message}"]
+    if report.stage:
+        lines.append(f"  failed in   {report.phase} / {report.stage}")
+    if report.completed:
+        lines.append(f"  completed   {len(report.completed)} stages, last {report.completed[-1]}")
+    if report.artifact_role:
+        lines.append(f"  firmware    {report.artifact_role}")
+    if report.last_checkpoint:
+        lines.append(f"  checkpoint  {report.last_checkpoint}")
+    if report.firmware_phase:
+        lines.append(f"  its phase   {report.firmware_phase}")
+    if report.hint:
+        lines.append(f"  next        {report.hint}")
+    lines.append(f"  more        docs/errors.md#{report.slug} (exit {report.exit_code})")
+    return "".join(f"{_printable(line)}\n" for line in lines)
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in line)

@@ -1,0 +1,1 @@
+"""Numbers to rows, ready to print: pure. Must not know a terminal, a page or a file."""
