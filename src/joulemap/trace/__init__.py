@@ -6,6 +6,14 @@ driver, a process, a screen or the time of day.
 
 from joulemap.trace.channel import Channel, KernelKind, SensorKernel
 from joulemap.trace.clock import Clock, ClockKind
+from joulemap.trace.integrate import (
+    IntegratedEnergy,
+    cumulative_energy_j,
+    integrate_energy,
+    integrate_offsets,
+    mean_power,
+    peak_power,
+)
 from joulemap.trace.marker import EdgeDirection, Marker
 from joulemap.trace.timeline import Slice, Timeline
 from joulemap.trace.trace import EnergyTrace
@@ -16,9 +24,15 @@ __all__ = [
     "ClockKind",
     "EdgeDirection",
     "EnergyTrace",
+    "IntegratedEnergy",
     "KernelKind",
     "Marker",
     "SensorKernel",
     "Slice",
     "Timeline",
+    "cumulative_energy_j",
+    "integrate_energy",
+    "integrate_offsets",
+    "mean_power",
+    "peak_power",
 ]

@@ -1,0 +1,297 @@
+"""Compiled streaming sums for exact integration: one pass over the samples, double-double carry, bounded memory.
+
+Both kernels visit the sorted bounds of all slices once and sum every sample once, whatever the number of slices. A
+slice is made of a head (the rest of its first interval), whole intervals, and a tail (the start of its last one):
+head and tail are computed directly and the whole intervals as the difference of two double-double prefixes, so that
+nothing cancels. Segments are summed in blocks and each block is added by TwoSum.
+
+This is the only module of the house that imports numba; it is imported late, by ``integrate`` alone. Its twin in
+plain numpy is ``reference``. It must not know clocks, channels or traces: positions and power come in as arrays.
+
+References:
+    T. J. Dekker, A floating-point technique for extending the available precision, Numer. Math. 18 (1971).
+    D. E. Knuth, The Art of Computer Programming, vol. 2, 4.2.2 (TwoSum).
+"""
+
+# ruff: noqa: PLR0913, PLR0917  compiled functions take plain positional arrays: numba knows no records
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["integrate_edges", "integrate_uniform"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Power = NDArray[np.float32] | NDArray[np.float64]
+
+_BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-15 whatever the length of a segment
+
+
+def _compiled(function: _Function) -> _Function:
+    compiled: _Function = numba.njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+def _vectorised(function: _Function) -> _Function:
+    # reassociation lets LLVM add in vectors; NaN and infinity keep their meaning
+    compiled: _Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    return compiled
+
+
+@_vectorised
+def _span_sum(power_w: _Power) -> float:
+    # over a view, never range(a, b): the wrap-around check of negative indices would keep SIMD away (7 times slower)
+    total = 0.0
+    for k in range(len(power_w)):
+        total += np.float64(power_w[k])
+    return total
+
+
+@_vectorised
+def _span_sum_mean(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
+    left_ns, right_ns = edges_ns[:-1], edges_ns[1:]
+    total = 0.0
+    for k in range(len(power_w)):
+        total += np.float64(power_w[k]) * np.float64(right_ns[k] - left_ns[k])
+    return total
+
+
+@_vectorised
+def _span_sum_point(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
+    left_w, right_w = power_w[:-1], power_w[1:]
+    left_ns, right_ns = edges_ns[:-1], edges_ns[1:]
+    total = 0.0
+    for k in range(len(left_w)):
+        total += (np.float64(left_w[k]) + np.float64(right_w[k])) * np.float64(right_ns[k] - left_ns[k])
+    return 0.5 * total
+
+
+@_compiled
+def _add(high: float, low: float, term: float) -> tuple[float, float]:
+    # (high + low) + term as a normalised double-double
+    total = high + term
+    back = total - high
+    low += (high - (total - back)) + (term - back)
+    high = total + low
+    return high, low - (high - total)
+
+
+@_compiled
+def _piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: float) -> float:
+    # energy of [a, b] inside one interval of length step, power linear from here to next (equal for a mean)
+    a, b = span_ns
+    if here_w == next_w:
+        return here_w * (b - a)
+    return (b - a) * (here_w * ((step_ns - a) + (step_ns - b)) + next_w * (a + b)) / (2.0 * step_ns)
+
+
+@_compiled
+def _ends(power_w: _Power, k: int, run: int, runs: NDArray[np.int64], point: bool) -> tuple[int, float, float]:
+    # the run at or after sample k, and the power at both ends of interval k: 0 where the sample was lost, held where
+    # the following one was
+    while run < len(runs) and runs[run, 1] <= k:
+        run += 1
+    if run == len(runs) or runs[run, 0] > k:
+        return run, 0.0, 0.0
+    following = k + 1 if point and k + 1 < runs[run, 1] else k
+    return run, np.float64(power_w[k]), np.float64(power_w[following])
+
+
+@_compiled
+def _advance_uniform(
+    power_w: _Power,
+    span: tuple[int, int],
+    run: int,
+    runs: NDArray[np.int64],
+    point: bool,
+    prefix: tuple[float, float],
+) -> tuple[int, float, float]:
+    # adds the intervals of the span to the prefix, in units of one interval
+    position, end = span
+    high, low = prefix
+    while position < end:
+        while run < len(runs) and runs[run, 1] <= position:
+            run += 1
+        if run == len(runs) or runs[run, 0] >= end:
+            break
+        first = max(position, runs[run, 0])
+        position = min(end, runs[run, 1], first + _BLOCK)
+        total = _span_sum(power_w[first:position])
+        if point:
+            following = position if position < runs[run, 1] else position - 1
+            total += 0.5 * (np.float64(power_w[following]) - np.float64(power_w[first]))
+        high, low = _add(high, low, total)
+    return run, high, low
+
+
+@_compiled
+def integrate_uniform(
+    power_w: _Power,
+    step_ns: float,
+    index: NDArray[np.int64],
+    offset_ns: NDArray[np.float64],
+    order: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    point: bool,
+    carry_w: float,
+    energy_wns: NDArray[np.float64],
+) -> None:
+    """Fills the energy of every slice of a uniform trace, in W ns.
+
+    Args:
+        power_w: (n,) W.
+        step_ns: length of an interval, ns.
+        index: (2 m,) interval of every bound, starts first; n for a bound at the very end.
+        offset_ns: (2 m,) ns into that interval.
+        order: (2 m,) bounds in order of time.
+        runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
+        point: power is linear between samples (trapezoid) instead of constant over each interval.
+        carry_w: the prefix starts from this sum of samples; only its rounding could ever be seen.
+        energy_wns: (m,) out.
+    """
+    m = len(energy_wns)
+    prefix_high = np.empty(m)
+    prefix_low = np.empty(m)
+    position = index[order[0]] if m else 0
+    high, low = carry_w, 0.0  # sum of the samples before position
+    past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
+    started = False
+    run = 0
+    for j in range(len(order)):
+        bound = order[j]
+        row = bound if bound < m else bound - m
+        here = index[bound]
+        if here > position:
+            if started:
+                high, low, position, started = past_high, past_low, position + 1, False
+            run, high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
+            position = here
+        run, here_w, next_w = _ends(power_w, here, run, runs, point)
+        if bound < m:
+            if not started:
+                past_high, past_low = _add(high, low, 0.5 * (here_w + next_w))
+                started = True
+            prefix_high[row], prefix_low[row] = past_high, past_low
+            energy_wns[row] = _piece(here_w, next_w, (offset_ns[bound], step_ns), step_ns)
+        elif index[row] == here:
+            energy_wns[row] = _piece(here_w, next_w, (offset_ns[row], offset_ns[bound]), step_ns)
+        else:
+            whole = (high - prefix_high[row]) + (low - prefix_low[row])
+            tail_wns = _piece(here_w, next_w, (0.0, offset_ns[bound]), step_ns)
+            energy_wns[row] = whole * step_ns + (energy_wns[row] + tail_wns)
+
+
+@_compiled
+def _seek(edges_ns: NDArray[np.int64], low: int, bound_ns: int) -> int:
+    # last edge at or before the bound, galloping from low: bounds arrive in order
+    n = len(edges_ns)
+    step = 1
+    while low + step < n and edges_ns[low + step] <= bound_ns:
+        low += step
+        step *= 2
+    high = min(low + step, n)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if edges_ns[middle] <= bound_ns:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@_compiled
+def _advance_edges(
+    power_w: _Power,
+    edges_ns: NDArray[np.int64],
+    span: tuple[int, int],
+    run: int,
+    runs: NDArray[np.int64],
+    point: bool,
+    prefix: tuple[float, float],
+) -> tuple[int, float, float]:
+    # adds the intervals of the span to the prefix, in W ns
+    position, end = span
+    high, low = prefix
+    while position < end:
+        while run < len(runs) and runs[run, 1] <= position:
+            run += 1
+        if run == len(runs) or runs[run, 0] >= end:
+            break
+        first = max(position, runs[run, 0])
+        position = min(end, runs[run, 1], first + _BLOCK)
+        inner = position - 1 if point and position == runs[run, 1] else position
+        if point:
+            total = _span_sum_point(power_w[first : inner + 1], edges_ns[first : inner + 1])
+        else:
+            total = _span_sum_mean(power_w[first:inner], edges_ns[first : inner + 1])
+        if inner < position:
+            total += np.float64(power_w[inner]) * np.float64(edges_ns[position] - edges_ns[inner])
+        high, low = _add(high, low, total)
+    return run, high, low
+
+
+@_compiled
+def integrate_edges(
+    power_w: _Power,
+    edges_ns: NDArray[np.int64],
+    whole_ns: NDArray[np.int64],
+    part_ns: NDArray[np.float64],
+    order: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    point: bool,
+    carry_wns: float,
+    energy_wns: NDArray[np.float64],
+) -> None:
+    """Fills the energy of every slice of a non-uniform trace, in W ns.
+
+    Args:
+        power_w: (n,) W.
+        edges_ns: (n + 1,) ns, strictly increasing.
+        whole_ns: (2 m,) ns, every bound rounded down, starts first; none outside the edges.
+        part_ns: (2 m,) or (0,) ns, what rounding took away; empty when all bounds are whole.
+        order: (2 m,) bounds in order of time.
+        runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
+        point: power is linear between samples (trapezoid) instead of constant over each interval.
+        carry_wns: the prefix starts from this energy; only its rounding could ever be seen.
+        energy_wns: (m,) out.
+    """
+    m = len(energy_wns)
+    prefix_high = np.empty(m)
+    prefix_low = np.empty(m)
+    begin = np.full(m, -1)
+    begin_ns = np.empty(m)
+    position = _seek(edges_ns, 0, whole_ns[order[0]]) if m else 0
+    high, low = carry_wns, 0.0  # energy before position
+    past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
+    started = False
+    run = 0
+    for j in range(len(order)):
+        bound = order[j]
+        row = bound if bound < m else bound - m
+        here = _seek(edges_ns, position, whole_ns[bound])
+        if here > position:
+            if started:
+                high, low, position, started = past_high, past_low, position + 1, False
+            run, high, low = _advance_edges(power_w, edges_ns, (position, here), run, runs, point, (high, low))
+            position = here
+        run, here_w, next_w = _ends(power_w, here, run, runs, point)
+        step_ns = np.float64(edges_ns[here + 1] - edges_ns[here]) if here < len(power_w) else 1.0
+        offset_ns = np.float64(whole_ns[bound] - edges_ns[here])
+        if len(part_ns):
+            offset_ns += part_ns[bound]
+        if bound < m:
+            if not started:
+                past_high, past_low = _add(high, low, 0.5 * (here_w + next_w) * step_ns)
+                started = True
+            begin[row], begin_ns[row] = here, offset_ns
+            prefix_high[row], prefix_low[row] = past_high, past_low
+            energy_wns[row] = _piece(here_w, next_w, (offset_ns, step_ns), step_ns)
+        elif begin[row] == here:
+            energy_wns[row] = _piece(here_w, next_w, (begin_ns[row], offset_ns), step_ns)
+        else:
+            whole = (high - prefix_high[row]) + (low - prefix_low[row])
+            energy_wns[row] = whole + (energy_wns[row] + _piece(here_w, next_w, (0.0, offset_ns), step_ns))
