@@ -1,0 +1,87 @@
+"""The seams of the two kinds of link: the profile stream, and the terminal record after GATE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from joulemap.firmware.boards.base import BoardSession, BoardStop
+from joulemap.records.power import PowerTerminalEnvelope
+from joulemap.records.target import MemoryRegion
+
+__all__ = ["LinkContext", "PowerTerminalTransport", "ProfileDelivery", "ProfileTransport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinkContext:
+    """What a link needs to reach the running image.
+
+    Args:
+        session: the board.
+        symbols: of the deployed image, name -> (address, bytes).
+        ram: the region that buffers may lie in.
+        since_ns: board time from which a time-out counts, ns.
+    """
+
+    session: BoardSession
+    symbols: Mapping[str, tuple[int, int]]
+    ram: MemoryRegion
+    since_ns: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "symbols", MappingProxyType(dict(self.symbols)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileDelivery:
+    """Everything that came over the profile link, and how the board ended.
+
+    Args:
+        stream: bytes as received.
+        stop: the last stop of the board.
+    """
+
+    stream: bytes
+    stop: BoardStop
+
+
+class ProfileTransport(Protocol):
+    """Takes the profile stream of an image that has just been reset."""
+
+    @property
+    def name(self) -> str:
+        """Registry name, for example ``rtt``."""
+        ...
+
+    def capture(self, context: LinkContext) -> ProfileDelivery:
+        """Runs the board and returns what it printed until it parked, faulted or met its deadline.
+
+        Raises:
+            CaptureError: the link delivers nonsense (``rtt-corrupt``).
+            PowerError: the board is gone (``board-lost``).
+        """
+        ...
+
+
+class PowerTerminalTransport(Protocol):
+    """Takes the terminal record after GATE is low, without ever resetting the target."""
+
+    @property
+    def name(self) -> str:
+        """Registry name, for example ``rtt``."""
+        ...
+
+    def arm(self, context: LinkContext) -> None:
+        """Makes sure that nothing of an earlier run can be taken for this one's; called after reset, before it runs."""
+        ...
+
+    def collect(self, context: LinkContext, timeout_s: float) -> PowerTerminalEnvelope:
+        """Lets the board run and returns the record, at the latest ``timeout_s`` of board time after ``since_ns``.
+
+        Raises:
+            PowerError: no record in time (``terminal-missing``, ``terminal-late``), a rejected one (see
+                ``wire.terminal``), nonsense in memory (``rtt-corrupt``), or the board is gone (``board-lost``).
+        """
+        ...
