@@ -10,8 +10,7 @@ import click
 from joulemap import __version__
 from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
 from joulemap.report.console.style import Style
-from joulemap.report.view.text import format_bytes
-from joulemap.units import format_si
+from joulemap.units import format_bytes, format_si
 from joulemap.workflow.doctor import BoardStatus, survey_boards
 
 __all__ = ["command"]

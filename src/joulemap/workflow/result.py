@@ -23,7 +23,7 @@ __all__ = ["ProfileFacts", "build_result", "time_provenance"]
 
 SCHEMA = "joulemap.profile"
 SCHEMA_VERSION = 1
-OPS_DEFINITION = "one multiply-accumulate is two operations"
+OPS_DEFINITION = "one MAC is two operations"
 NO_POWER = "power_not_run"
 
 

@@ -20,7 +20,7 @@ _COLUMNS = (
     ("MAC", "macs", ">"),
     ("cycles", "cycles", ">"),
     ("time", "time", ">"),
-    ("energy", "energy", ">"),
+    ("energy ± U", "energy", ">"),
     ("share", "share", ">"),
 )
 
@@ -34,7 +34,7 @@ def render_profile(view: ProfileView, *, width: int, style: Style, bundle: str |
         style: colour and character set.
         bundle: where the bundle lies; None when none was written.
     """
-    rows = [_encoded(row, style) for row in view.rows]  # before the layout: "±" is one cell, "+/-" is three
+    rows = [_encoded(row, style) for row in view.rows]  # before the layout: "±" is one cell, "+-" is two
     lines = [style.bold(view.title), style.dim(view.badge), "", *_table(rows, width, style), ""]
     if view.headline is not None:
         lines.append(style.bold(view.headline))
@@ -76,7 +76,7 @@ def _table(rows: Sequence[LayerRow], width: int, style: Style) -> list[str]:
             break
     bar_width = min(width - used - len(_GAP), _BAR_MAX)
     bars = bar_width >= _BAR_MIN and not dropped and any(row.fill is not None for row in rows)
-    titles = [f"{title:{align}{cells}}" for (title, _, align), cells in zip(columns, widths, strict=True)]
+    titles = [f"{style.encode(title):{align}{cells}}" for (title, _, align), cells in zip(columns, widths, strict=True)]
     lines = [style.dim(_GAP.join(titles).rstrip())]
     for number, row in enumerate(rows):
         cells = [f"{getattr(row, field):{align}{n}}" for (_, field, align), n in zip(columns, widths, strict=True)]

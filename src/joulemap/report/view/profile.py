@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from joulemap.report.view.text import (
-    format_bytes,
-    format_count,
+    DASH,
+    format_cycles,
+    format_macs,
+    format_memory,
     format_quantity,
     format_share,
     format_time,
@@ -126,7 +128,8 @@ def _rows(document: Document, *, power: bool) -> tuple[LayerRow, ...]:
         if group is not None and group["layers"][-1] == layer["index"]:
             rows.append(_group_row(group, total, largest))
     if power:
-        rows.append(_gap_row(document["gap"], total))
+        holder = next((group["id"] for group in document["groups"] if group["contains_gap"]), None)
+        rows.append(_gap_row(document["gap"], total, holder))
     rows.append(_sum_row(document))
     return tuple(rows)
 
@@ -143,8 +146,8 @@ def _layer_row(layer: Document, total: float | None, largest: float) -> LayerRow
     return LayerRow(
         index=str(layer["index"]),
         op=printable(layer["op"]),
-        macs=format_si(layer["macs"], "", digits=3) if layer["macs"] else "—",
-        cycles=format_count(layer["cycles"]),
+        macs=format_macs(layer["macs"]),
+        cycles=format_cycles(layer["cycles"]),
         time=format_time(layer["duration_s"]),
         energy=f"in {layer['group']}" if layer["group"] else format_quantity(energy, "J"),
         share=format_share(share, expanded),
@@ -167,7 +170,7 @@ def _group_row(group: Document, total: float | None, largest: float) -> LayerRow
     )
 
 
-def _gap_row(gap: Document, total: float | None) -> LayerRow:
+def _gap_row(gap: Document, total: float | None, holder: str | None) -> LayerRow:
     share, expanded = _share(gap["energy_j"], total)
     return LayerRow(
         index="",
@@ -175,7 +178,7 @@ def _gap_row(gap: Document, total: float | None) -> LayerRow:
         macs="",
         cycles="",
         time=format_time(gap["duration_s"]),
-        energy=format_quantity(gap["energy_j"], "J"),
+        energy=f"in {holder}" if holder else format_quantity(gap["energy_j"], "J"),
         share=format_share(share, expanded),
         fill=None,
     )
@@ -186,11 +189,11 @@ def _sum_row(document: Document) -> LayerRow:
     return LayerRow(
         index="",
         op="one inference",
-        macs=format_si(document["ops_per_inference"] // 2, "", digits=3),
-        cycles=format_count(document["cycles_per_inference"]),
-        time=format_quantity(document["latency_s"], "s"),
+        macs=format_macs(document["ops_per_inference"] // 2),
+        cycles=format_cycles(document["cycles_per_inference"]),
+        time=format_time(document["latency_s"]["value"]),
         energy=format_quantity(total, "J"),
-        share="100\u2009%" if total["value"] is not None else "—",
+        share="100\u2009%" if total["value"] is not None else DASH,
         fill=None,
     )
 
@@ -206,25 +209,41 @@ def _hotspot(document: Document) -> str:
 
 
 def _figures(document: Document, *, power: bool) -> tuple[tuple[str, str], ...]:
-    point, memory = document["operating_point"], document["memory"]
-    energies = (
-        ("above idle", f"{format_quantity(document['energy_above_idle_per_inference_j'], 'J')} per inference"),
+    point = document["operating_point"]
+    energies: tuple[tuple[str, str], ...] = ()
+    if document["energy_per_inference_j"]["value"] is not None:
+        energies = _energy_figures(document)
+    elif "trace_statistics" in document:
+        energies = _trace_figures(document["trace_statistics"])
+    clock, supply = format_si(point["core_hz"], "Hz", digits=4), format_si(point["supply_v"], "V", digits=3)
+    return (
+        *energies,
+        ("latency", format_quantity(document["latency_s"], "s")),
+        ("memory", _memory(document["memory"])),
+        ("clock and supply", f"{clock}, {supply}"),
+        ("provenance", _provenance(document, power=power)),
+        ("integrity", _integrity(document, power=power)),
+    )
+
+
+def _energy_figures(document: Document) -> tuple[tuple[str, str], ...]:
+    above_idle = format_quantity(document["energy_above_idle_per_inference_j"], "J")
+    efficiency = format_quantity(document["ops_per_j"], "op/J")
+    return (
+        ("above idle", f"{above_idle} per inference"),
         ("inferences per joule", format_quantity(document["inferences_per_j"], "")),
-        ("operations per joule", f"{format_quantity(document['ops_per_j'], '')} ({document['ops_definition']})"),
+        ("efficiency", f"{efficiency} ({document['ops_definition']})"),
         ("average power", format_quantity(document["average_power_w"], "W")),
         ("peak power", f"{format_quantity(document['peak_power_w'], 'W')}{_bandwidth(document)}"),
     )
-    common = (
-        ("latency", format_quantity(document["latency_s"], "s")),
-        ("memory", _memory(memory)),
-        (
-            "clock and supply",
-            f"{format_si(point['core_hz'], 'Hz', digits=4)}, {format_si(point['supply_v'], 'V', digits=3)}",
-        ),
-        ("provenance", _provenance(document)),
-        ("integrity", _integrity(document, power=power)),
+
+
+def _trace_figures(statistics: Document) -> tuple[tuple[str, str], ...]:
+    return (
+        ("what follows is", printable(statistics["label"])),
+        ("energy", f"{format_quantity(statistics['energy_j'], 'J')} in {format_time(statistics['duration_s'])}"),
+        ("average power", format_quantity(statistics["average_power_w"], "W")),
     )
-    return (energies if power else ()) + common
 
 
 def _bandwidth(document: Document) -> str:
@@ -234,14 +253,13 @@ def _bandwidth(document: Document) -> str:
 
 def _memory(memory: Document) -> str:
     parts = (("flash", "flash_b"), ("RAM", "ram_b"), ("arena", "arena_b"))
-    return ", ".join(f"{name} {format_bytes(memory[key])}" for name, key in parts)
+    return ", ".join(f"{name} {format_memory(memory[key])}" for name, key in parts)
 
 
-def _provenance(document: Document) -> str:
-    boundary = document["target"]["boundary"]
-    return (
-        f"energies {document['target']['provenance']} at the {boundary}; cycles and times {document['time_provenance']}"
-    )
+def _provenance(document: Document, *, power: bool) -> str:
+    target = document["target"]
+    energies = f"energies {target['provenance']} at the {target['boundary']}; " if power else ""
+    return f"{energies}cycles and times {document['time_provenance']}"
 
 
 def _integrity(document: Document, *, power: bool) -> str:

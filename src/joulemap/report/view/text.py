@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from joulemap.units import format_estimate, format_si
+from joulemap.units import format_bytes, format_count, format_estimate, format_si
 
-__all__ = ["format_bytes", "format_count", "format_quantity", "format_share", "printable"]
+__all__ = ["DASH", "format_cycles", "format_macs", "format_memory", "format_quantity", "format_share", "printable"]
+
+DASH = "—"
+"""Stands for what is not known; never 0."""
 
 
 def printable(text: str) -> str:
@@ -16,36 +19,37 @@ def printable(text: str) -> str:
 
 
 def format_quantity(quantity: Mapping[str, Any] | None, unit: str) -> str:
-    """Returns an estimate of the contract's JSON as text; one that is unavailable is a dash, never 0."""
+    """Returns an estimate of the contract's JSON as text; a dash for one that is unavailable."""
     if quantity is None or quantity.get("value") is None:
-        return "—"
+        return DASH
+    if quantity["expanded"] == 0:  # a count of a model: there is no spread to show
+        return format_si(quantity["value"], unit, digits=6)
     return format_estimate(quantity["value"], quantity["expanded"], unit)
 
 
-def format_count(value: int | None) -> str:
+def format_cycles(cycles: int | None) -> str:
     """Returns a whole number in groups of three; a dash for None."""
-    return "—" if value is None else f"{value:,}".replace(",", "\u2009")
+    return DASH if cycles is None else format_count(cycles)
+
+
+def format_macs(macs: int) -> str:
+    """Returns multiply-accumulates with a prefix and three digits, without the unit; a dash for none."""
+    return format_si(macs, "MAC", digits=3).removesuffix("MAC").rstrip() if macs else DASH
 
 
 def format_share(share: float | None, expanded: float | None) -> str:
     """Returns a share as per cent with no more decimals than its uncertainty supports."""
     if share is None:
-        return "—"
-    percent = 100 * share
-    decimals = 1 if expanded is None or 100 * expanded < 0.5 else 0
-    return f"{percent:.{decimals}f}\u2009%"
+        return DASH
+    decimals = 1 if expanded is None or expanded < 0.005 else 0
+    return f"{100 * share:.{decimals}f}\u2009%"
 
 
-def format_bytes(size_b: int | None) -> str:
-    """Returns a memory size in KiB or MiB with three digits or so; a dash for None."""
-    if size_b is None:
-        return "—"
-    if size_b < 1024:
-        return f"{size_b}\u2009B"
-    size, unit = (size_b / 1024, "KiB") if size_b < 1 << 20 else (size_b / (1 << 20), "MiB")
-    return f"{size:.1f}\u2009{unit}" if size < 100 else f"{size:.0f}\u2009{unit}"
+def format_memory(size_b: int | None) -> str:
+    """Returns a memory size; a dash for None."""
+    return DASH if size_b is None else format_bytes(size_b)
 
 
 def format_time(duration_s: float | None) -> str:
     """Returns a modelled or planned time with four digits; a dash for None."""
-    return "—" if duration_s is None else format_si(duration_s, "s", digits=4)
+    return DASH if duration_s is None else format_si(duration_s, "s", digits=4)
