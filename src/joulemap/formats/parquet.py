@@ -1,0 +1,93 @@
+"""Parquet as this house writes it: zstd, fixed row groups, the same bytes for the same columns; pyarrow comes late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from joulemap.errors import FormatError
+from joulemap.formats.json_text import decode_json, encode_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ROW_GROUP", "open_parquet", "read_columns", "read_metadata", "write_parquet"]
+
+ROW_GROUP = 1 << 20
+"""Rows per row group: 4 MiB of float32, so that a reader can stream in bounded memory."""
+
+_T = TypeVar("_T")
+
+
+def write_parquet(
+    path: Path, table: pa.Table, *, metadata: Mapping[str, object] | None = None, encodings: Mapping[str, str]
+) -> None:
+    """Writes the table.
+
+    Args:
+        path: file to write.
+        table: columns.
+        metadata: key -> JSON document, kept in the file's schema.
+        encodings: column -> Parquet encoding; the columns not named are dictionary-encoded.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415  0.2 s that only files should cost
+
+    encoded = {key.encode(): encode_json(document) for key, document in (metadata or {}).items()}
+    table = table.replace_schema_metadata(encoded or None)
+    plain = [name for name in table.column_names if name not in encodings]
+    pq.write_table(
+        table,
+        path,
+        row_group_size=ROW_GROUP,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=plain,
+        column_encoding=dict(encodings) or None,
+        write_statistics=False,
+        version="2.6",
+    )
+
+
+def open_parquet(path: Path, read: Callable[[Any], _T]) -> _T:
+    """Returns what ``read`` takes from the opened file.
+
+    Args:
+        path: a Parquet file.
+        read: called with the ``pyarrow.parquet.ParquetFile``.
+
+    Raises:
+        FormatError: the file is no Parquet file, or its content breaks while it is read (``parquet-damaged``).
+    """
+    import pyarrow as pa  # noqa: PLC0415  as above
+    import pyarrow.parquet as pq  # noqa: PLC0415  as above
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return read(file)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FormatError(
+            f"{path}: cannot be read as Parquet: {reason}",
+            hint="take the bundle again from where it was made",
+            slug="parquet-damaged",
+        ) from error
+
+
+def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
+    """Returns columns as lists, by name, in the file's order; for tables of results, not for samples.
+
+    Raises:
+        FormatError: as :func:`open_parquet`, or a named column is missing.
+    """
+    return open_parquet(path, lambda file: dict(file.read(columns=names and list(names)).to_pydict()))
+
+
+def read_metadata(file: Any, key: str) -> object:
+    """Returns the JSON document under the key of an opened file's schema.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it is not JSON.
+    """
+    return decode_json((file.schema_arrow.metadata or {})[key.encode()])

@@ -1,0 +1,130 @@
+"""The only place that names every format: which section of a bundle has which schema, and which module writes it.
+
+A new kind of section is one module and one function here. What sections mean beyond their columns is for the rooms
+above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from joulemap.formats import parquet, timeline_parquet, trace_parquet
+from joulemap.formats.bundle import Bundle
+from joulemap.formats.bundle_writer import BundleWriter
+from joulemap.trace import EnergyTrace, Marker, Timeline
+
+__all__ = [
+    "LAYERS",
+    "LOG",
+    "RESULT",
+    "RUN",
+    "TIMELINE",
+    "add_table",
+    "add_timeline",
+    "add_trace",
+    "list_traces",
+    "load_table",
+    "load_timeline",
+    "load_trace",
+]
+
+RUN = "run.json"
+RESULT = "result.json"
+LAYERS = "layers.parquet"
+TIMELINE = "timeline.parquet"
+LOG = "log.txt"
+_PARQUET = "application/vnd.apache.parquet"
+
+
+def add_trace(
+    writer: BundleWriter, name: str, trace: EnergyTrace, *, markers: Sequence[Marker] = (), folder: str = "traces"
+) -> None:
+    """Adds ``traces/<name>.parquet`` and ``.json`` to a bundle in the making.
+
+    Raises:
+        ValueError: the name is taken or no file name.
+        ReportError: the file system refused.
+    """
+    schema, version = trace_parquet.SCHEMA, trace_parquet.VERSION
+    samples = writer.place(f"{folder}/{name}.parquet", media_type=_PARQUET, schema=schema, version=version)
+    description = writer.place(f"{folder}/{name}.json", media_type="application/json", schema=schema, version=version)
+    with writer.writing():
+        trace_parquet.write_trace(samples, description, trace, markers=markers)
+
+
+def load_trace(bundle: Bundle, name: str, *, folder: str = "traces") -> tuple[EnergyTrace, tuple[Marker, ...]]:
+    """Returns a trace of a bundle and its markers.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    paths = [
+        bundle.locate(f"{folder}/{name}{suffix}", schema=trace_parquet.SCHEMA, version=trace_parquet.VERSION)
+        for suffix in (".parquet", ".json")
+    ]
+    return trace_parquet.read_trace(*paths)
+
+
+def list_traces(bundle: Bundle, *, folder: str = "traces") -> tuple[str, ...]:
+    """Returns the names of the bundle's traces, sorted."""
+    prefix, suffix = f"{folder}/", ".parquet"
+    return tuple(
+        sorted(
+            path.removeprefix(prefix).removesuffix(suffix)
+            for path in bundle.sections
+            if path.startswith(prefix) and path.endswith(suffix)
+        )
+    )
+
+
+def add_timeline(writer: BundleWriter, timeline: Timeline, *, path: str = TIMELINE) -> None:
+    """Adds a timeline to a bundle in the making.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`.
+    """
+    file = writer.place(path, media_type=_PARQUET, schema=timeline_parquet.SCHEMA, version=timeline_parquet.VERSION)
+    with writer.writing():
+        timeline_parquet.write_timeline(file, timeline)
+
+
+def load_timeline(bundle: Bundle, *, path: str = TIMELINE) -> Timeline:
+    """Returns a timeline of a bundle.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return timeline_parquet.read_timeline(
+        bundle.locate(path, schema=timeline_parquet.SCHEMA, version=timeline_parquet.VERSION)
+    )
+
+
+def add_table(
+    writer: BundleWriter,
+    path: str,
+    columns: Mapping[str, Any],
+    *,
+    schema: str,
+    version: int = 1,
+    optional: bool = False,
+) -> None:
+    """Adds a table of results, one column per key: lists (None for missing) or arrays of one length.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`; ValueError too when the columns differ in length.
+    """
+    import pyarrow as pa  # noqa: PLC0415  0.2 s that only files should cost
+
+    file = writer.place(path, media_type=_PARQUET, schema=schema, version=version, optional=optional)
+    with writer.writing():
+        parquet.write_parquet(file, pa.table(dict(columns)), encodings={})
+
+
+def load_table(bundle: Bundle, path: str, *, schema: str, version: int = 1) -> dict[str, list[Any]]:
+    """Returns the columns of a table of results.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return parquet.read_columns(bundle.locate(path, schema=schema, version=version))
