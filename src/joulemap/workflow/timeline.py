@@ -57,4 +57,4 @@ def build_timeline(model: ModelSummary, profile: PmuResult, result: PowerResult,
 
 
 def _with_run(run_ns: float, instants_ns: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.rint(np.concatenate([[run_ns], instants_ns.ravel()])).astype(np.int64)
+    return np.asarray(np.rint(np.concatenate([[run_ns], instants_ns.ravel()])), np.int64)
