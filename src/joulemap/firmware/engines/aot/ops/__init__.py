@@ -1,0 +1,1 @@
+"""One module per family of ops: an operator of the graph in, a kernel call out. Siblings never import each other."""
