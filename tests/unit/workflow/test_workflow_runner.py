@@ -97,7 +97,11 @@ def test_a_failure_passes_on_unchanged_and_the_journal_knows_where() -> None:
     def failing(_context: list[str]) -> list[str]:
         raise planted
 
-    stages = [stage("one", checkpointing, Phase.PROFILE), stage("two", failing, Phase.POWER), stage("three", appending("x"))]
+    stages = [
+        stage("one", checkpointing, Phase.PROFILE),
+        stage("two", failing, Phase.POWER),
+        stage("three", appending("x")),
+    ]
     with pytest.raises(PowerError) as caught:
         PipelineRunner(stages, journal=journal).run([])
     assert caught.value is planted

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from profile_facts import CLEAN_CYCLES, COUNT, HEAD_CYCLES, LAYER_CYCLES, model, power_result, profile_run
 
 from joulemap.workflow.timeline import build_timeline
+from profile_facts import CLEAN_CYCLES, COUNT, HEAD_CYCLES, LAYER_CYCLES, model, power_result, profile_run
 
 
 def test_inferences_fill_the_gate_and_layers_follow_the_schedule() -> None:
@@ -21,7 +22,7 @@ def test_inferences_fill_the_gate_and_layers_follow_the_schedule() -> None:
     inferences = [s for s in slices if s.kind == "inference"]
     assert inferences[0].start_ns == run.start_ns
     assert inferences[-1].end_ns == run.end_ns
-    assert all(a.end_ns == b.start_ns for a, b in zip(inferences, inferences[1:], strict=False))
+    assert all(a.end_ns == b.start_ns for a, b in pairwise(inferences))
     assert first.end_ns - first.start_ns == CLEAN_CYCLES * 10  # 10 ns per cycle
     assert conv.name == "CONV_2D #0"
     assert conv.start_ns - first.start_ns == HEAD_CYCLES * 10

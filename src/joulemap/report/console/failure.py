@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from joulemap.records.failure import FailureReport
+from joulemap.report.view.text import printable
 
 __all__ = ["render_failure"]
 
@@ -23,8 +24,4 @@ def render_failure(report: FailureReport) -> str:
     if report.hint:
         lines.append(f"  next        {report.hint}")
     lines.append(f"  more        docs/errors.md#{report.slug} (exit {report.exit_code})")
-    return "".join(f"{_printable(line)}\n" for line in lines)
-
-
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in line)
+    return "".join(f"{printable(part)}\n" for line in lines for part in line.splitlines())

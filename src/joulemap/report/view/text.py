@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,12 @@ DASH = "—"
 
 def printable(text: str) -> str:
     """Returns text from a file without what a terminal would obey: control characters become their escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if _harmless(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def _harmless(character: str) -> bool:
+    # a thin space is no printable character to Python, and no danger
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def format_quantity(quantity: Mapping[str, Any] | None, unit: str) -> str:
