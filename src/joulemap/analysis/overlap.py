@@ -1,0 +1,179 @@
+"""Layer energies by exact overlap: each sample's energy falls to the layers by the time that it spends in each.
+
+Right where a layer lasts many samples. What a sample on a boundary mixes is handed back once, by the powers of the
+two sides, which leaves an error of second order in (sample / layer).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.analysis.attribution import Attribution, GateEnergy, GroupEnergy, gate_energy
+from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms, shared_shift_std_s, single_shift_std_s
+from joulemap.analysis.capture import GatedCapture
+from joulemap.analysis.grouping import LayerGroup, choose_groups
+from joulemap.analysis.schedule import LayerSchedule
+from joulemap.analysis.uncertainty import Term
+from joulemap.records.energy import Resolution
+from joulemap.records.instrument import ErrorDistribution
+from joulemap.records.profile import PmuResult
+from joulemap.trace.integrate import integrate_offsets
+
+__all__ = ["attribute_by_overlap", "overlap_resolves"]
+
+_SAMPLES_PER_LAYER = 20
+_SHORT = 5e-4
+"""A layer shorter than this share of the inference does not decide the method: it may be grouped."""
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Overlap:
+    """One capture: energies of the regions over all inferences, and how they move with the schedule.
+
+    Args:
+        energy_j: (regions,) J, the gap last; they add up to the gate's energy.
+        slope_w: (2, regions) change per shift of the schedule to later and to earlier, W.
+        lost_s: (regions,) time that was lost, s.
+        gate: energy inside GATE.
+    """
+
+    energy_j: Array
+    slope_w: Array
+    lost_s: Array
+    gate: GateEnergy
+
+
+def overlap_resolves(schedule: LayerSchedule, period_s: float) -> bool:
+    """Returns whether every layer that matters lasts at least 20 samples of ``period_s``."""
+    matters = schedule.duration_s >= _SHORT * schedule.period_s
+    return bool(np.all(schedule.duration_s[matters] >= _SAMPLES_PER_LAYER * period_s))
+
+
+def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, count: int) -> Attribution:
+    """Returns the energies of layers, groups and gap; they add up to the mean gate energy exactly.
+
+    Args:
+        captures: valid captures, at least one.
+        profile: counter results of the profile image.
+        count: inferences inside GATE.
+    """
+    schedules = [LayerSchedule.build(profile, capture.gate_s / count) for capture in captures]
+    parts = [_overlap(c, s, count) for c, s in zip(captures, schedules, strict=True)]
+    schedule = LayerSchedule.build(profile, float(np.mean([s.period_s for s in schedules])))
+    spec, sample_s = captures[0].spec, captures[0].period_s
+    energy_j = np.stack([part.energy_j for part in parts]) / count
+    shift_s = shared_shift_std_s(spec, schedule.boundary_std_s)
+    jitter_s = single_shift_std_s(captures)
+    mean_w = float(energy_j.sum(axis=1).mean()) / schedule.period_s
+    noise = spec.noise_std_w / abs(mean_w) * math.sqrt(sample_s / (count * len(captures)))
+
+    def half_width(weight_s: Array) -> float:
+        duration_s = float(weight_s.sum())
+        aligned = math.hypot(shift_s, jitter_s) / duration_s
+        blurred = (sample_s / (3.0 * duration_s)) ** 2
+        return 1.96 * math.sqrt(noise**2 / duration_s + aligned**2 + blurred**2)
+
+    slope_w = np.mean([part.slope_w for part in parts], axis=0)
+    groups = []
+    for group in choose_groups(schedule.region_s, half_width):
+        member = _member(group, schedule.layers)
+        duration_s = float(schedule.region_s[member].sum())
+        single_j = spec.noise_std_w * math.sqrt(sample_s * duration_s / count)
+        value_j, repeats = repeat_terms(energy_j[:, member].sum(axis=1), single_std=single_j)
+        slope_j_s = float(np.abs(slope_w[:, member].sum(axis=1)).max()) / count
+        shift_j = slope_j_s * (shift_s if len(captures) > 1 else math.hypot(shift_s, jitter_s))
+        rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
+        lost_j = np.array(
+            [
+                lost_std_j(c, float(p.lost_s[member].sum()), p.gate.spread_w)
+                for c, p in zip(captures, parts, strict=True)
+            ]
+        )
+        groups.append(
+            GroupEnergy(
+                group=group,
+                duration_s=duration_s,
+                energy_j=value_j,
+                terms=(
+                    *repeats,
+                    *instrument_terms(spec, value_j, duration_s),
+                    Term(name="edges", std=shift_j, rectangular=rectangular),
+                    Term(name="lost", std=math.hypot(*lost_j) / len(captures) / count),
+                ),
+            )
+        )
+    return Attribution(
+        resolution=Resolution.OVERLAP,
+        schedule=schedule,
+        gates=tuple(part.gate for part in parts),
+        groups=tuple(groups),
+    )
+
+
+def _member(group: LayerGroup, layers: int) -> list[int]:
+    return [*group.layers, layers] if group.gap else list(group.layers)
+
+
+def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Overlap:
+    sample_s = capture.period_s
+    origin_s = capture.rise_s + schedule.period_s * np.arange(count)[:, None]
+    bounds_s = np.concatenate([origin_s + schedule.start_s, origin_s + schedule.end_s])
+    edges_s = np.array([capture.rise_s, capture.fall_s])
+    shift_s = max(sample_s, capture.edge_std_s)
+    base = _until(capture, np.concatenate([bounds_s.ravel(), edges_s]))
+    seen_j, seen_s = (_regions(part, count, schedule.layers) for part in base)
+    moved_j = [
+        _regions(_until(capture, np.concatenate([bounds_s.ravel(), edges_s]) + step)[0], count, schedule.layers)
+        for step in (shift_s, -shift_s)
+    ]
+    planned_s = np.append(schedule.duration_s, schedule.gap_s) * count
+    power_w = np.divide(seen_j, seen_s, out=np.full(seen_j.size, seen_j.sum() / seen_s.sum()), where=seen_s > 0)
+    handed_j = seen_j - _blurred(capture, schedule, bounds_s, seen_s) @ power_w
+    energy_j = np.where(seen_s > 0, (seen_j + handed_j) / np.maximum(seen_s, 1e-300), power_w) * planned_s
+    sharp_w = np.divide(energy_j, planned_s, out=power_w.copy(), where=planned_s > 0)
+    gate = gate_energy(capture, schedule, count, sharp_w)
+    energy_j[-1] = gate.energy_j - float(energy_j[:-1].sum())
+    return _Overlap(
+        energy_j=energy_j,
+        slope_w=(np.stack(moved_j) - seen_j) / shift_s,
+        lost_s=np.maximum(planned_s - seen_s, 0.0) if capture.trace.gaps.size else np.zeros(planned_s.size),
+        gate=gate,
+    )
+
+
+def _until(capture: GatedCapture, at_s: Array) -> tuple[Array, Array]:
+    """Returns energy (J) and seen time (s) from sample 0 to each instant."""
+    at_s = np.maximum(at_s, 0.0)
+    integrated = integrate_offsets(capture.trace, np.zeros(at_s.shape), at_s)
+    return integrated.energy_j, integrated.covered_s
+
+
+def _regions(until: Array, count: int, layers: int) -> Array:
+    """Returns (layers + 1,) what each region holds over all inferences, the gap last, from running totals."""
+    start, end = until[:-2].reshape(2, count, layers)
+    held = (end - start).sum(axis=0)
+    return np.append(held, until[-1] - until[-2] - held.sum())
+
+
+def _blurred(capture: GatedCapture, schedule: LayerSchedule, bounds_s: Array, seen_s: Array) -> Array:
+    """Returns (regions, regions) seconds: row i tells from whose power the overlap of region i really comes.
+
+    Only samples on a boundary mix; all others fall to their own region.
+    """
+    sample_s = capture.period_s
+    samples = np.unique((bounds_s.ravel() / sample_s).astype(np.int64))
+    samples = samples[(samples * sample_s >= capture.rise_s) & ((samples + 1) * sample_s <= capture.fall_s)]
+    samples = samples[~capture.lost(samples)]
+    start_s = np.asarray(samples * sample_s - capture.rise_s, np.float64)
+    end_s = np.asarray(start_s + sample_s, np.float64)
+    time_s = np.maximum(schedule.region_time(end_s) - schedule.region_time(start_s), 0.0)
+    mixed = time_s.T @ time_s / sample_s
+    mixed[np.diag_indices_from(mixed)] += seen_s - time_s.sum(axis=0)
+    return np.asarray(mixed, np.float64)
