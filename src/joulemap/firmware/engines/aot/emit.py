@@ -11,8 +11,8 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.firmware.engines.aot.graph import Tensor
 from joulemap.firmware.engines.aot.program import LayerCall, Program
+from joulemap.firmware.engines.aot.tflite.graph import Tensor
 
 __all__ = ["KERNEL_HEADERS", "MODEL_SOURCE", "emit_sources"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.firmware.engines.aot.emit import emit_sources
-from joulemap.firmware.engines.aot.graph import Tensor
 from joulemap.firmware.engines.aot.inputs import check_inputs, draw_inputs
 from joulemap.firmware.engines.aot.lowering import lower_graph
 from joulemap.firmware.engines.aot.oracle import open_oracle, oracle_name
 from joulemap.firmware.engines.aot.program import LayerCall, Program
-from joulemap.firmware.engines.aot.reader import parse_model, read_model_bytes
+from joulemap.firmware.engines.aot.tflite.graph import Tensor
+from joulemap.firmware.engines.aot.tflite.reader import parse_model, read_model_bytes
 from joulemap.firmware.engines.base import PreparedModel
 from joulemap.records.model import Layer, ModelSummary, TensorSpec
 

@@ -19,7 +19,7 @@ from joulemap.firmware.engines.aot.inputs import draw_inputs
 from joulemap.firmware.engines.aot.lowering import lower_graph
 from joulemap.firmware.engines.aot.oracle import Oracle
 from joulemap.firmware.engines.aot.program import LayerCall, Program
-from joulemap.firmware.engines.aot.reader import parse_model
+from joulemap.firmware.engines.aot.tflite.reader import parse_model
 
 __all__ = ["HostModel", "Mismatch", "compare_layers", "host_sources", "load_program"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import InputError
-from joulemap.firmware.engines.aot.graph import DTYPES, Quantization, Tensor
 from joulemap.firmware.engines.aot.program import Program
+from joulemap.firmware.engines.aot.tflite.graph import DTYPES, Quantization, Tensor
 
 __all__ = ["check_inputs", "draw_inputs"]
 

@@ -13,7 +13,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from joulemap.firmware.engines.aot.arena import ArenaBuffer, plan_arena
-from joulemap.firmware.engines.aot.graph import DTYPES, Graph, Operator, Tensor, engine_error
 from joulemap.firmware.engines.aot.ops.context import OpContext
 from joulemap.firmware.engines.aot.ops.convolution import (
     lower_conv_2d,
@@ -36,6 +35,7 @@ from joulemap.firmware.engines.aot.ops.shape import (
     lower_reshape,
 )
 from joulemap.firmware.engines.aot.program import KernelCall, LayerCall, Program
+from joulemap.firmware.engines.aot.tflite.graph import DTYPES, Graph, Operator, Tensor, engine_error
 
 __all__ = ["FOLDED_OPS", "LOWERED_OPS", "lower_graph"]
 

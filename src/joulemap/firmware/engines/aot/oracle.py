@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.firmware.engines.aot.graph import engine_error
 from joulemap.firmware.engines.aot.program import Program
+from joulemap.firmware.engines.aot.tflite.graph import engine_error
 
 __all__ = ["Oracle", "open_oracle", "oracle_name"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.firmware.engines.aot.graph import Graph, Tensor
+from joulemap.firmware.engines.aot.tflite.graph import Graph, Tensor
 
 __all__ = ["ConstantArray", "KernelCall", "LayerCall", "Program"]
 

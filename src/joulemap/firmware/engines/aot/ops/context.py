@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from joulemap.errors import EngineError
 from joulemap.firmware.engines.aot.arithmetic import FixedMultiplier, activation_range, quantize_multiplier
-from joulemap.firmware.engines.aot.graph import DTYPES, Operator, Quantization, Tensor, engine_error
 from joulemap.firmware.engines.aot.program import ConstantArray
-from joulemap.firmware.engines.aot.schema import enum_names
+from joulemap.firmware.engines.aot.tflite.graph import DTYPES, Operator, Quantization, Tensor, engine_error
+from joulemap.firmware.engines.aot.tflite.schema import enum_names
 
 __all__ = ["OpContext"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.firmware.engines.aot.arithmetic import FixedMultiplier, padding_before, windowed_extent
-from joulemap.firmware.engines.aot.graph import Quantization, Tensor
 from joulemap.firmware.engines.aot.ops.context import OpContext
 from joulemap.firmware.engines.aot.program import ConstantArray, KernelCall
+from joulemap.firmware.engines.aot.tflite.graph import Quantization, Tensor
 
 __all__ = ["lower_conv_2d", "lower_depthwise_conv_2d", "lower_fully_connected"]
 

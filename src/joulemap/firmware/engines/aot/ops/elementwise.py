@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from joulemap.firmware.engines.aot.arithmetic import INT8_MIN, input_radius, quantize_multiplier, round_half_away
-from joulemap.firmware.engines.aot.graph import Tensor
 from joulemap.firmware.engines.aot.ops.context import OpContext
 from joulemap.firmware.engines.aot.program import KernelCall
+from joulemap.firmware.engines.aot.tflite.graph import Tensor
 
 __all__ = ["lower_add", "lower_dequantize", "lower_logistic", "lower_quantize", "lower_softmax"]
 

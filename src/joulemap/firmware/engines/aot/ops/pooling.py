@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from joulemap.firmware.engines.aot.arithmetic import FixedMultiplier, padding_before, windowed_extent
-from joulemap.firmware.engines.aot.graph import Tensor
 from joulemap.firmware.engines.aot.ops.context import OpContext
 from joulemap.firmware.engines.aot.program import KernelCall
+from joulemap.firmware.engines.aot.tflite.graph import Tensor
 
 __all__ = ["lower_average_pool_2d", "lower_max_pool_2d", "lower_mean"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import EngineError, InputError
-from joulemap.firmware.engines.aot.flatbuffer import FlatBufferError, verify_flatbuffer
-from joulemap.firmware.engines.aot.graph import DTYPES, Graph, Operator, Quantization, Tensor, engine_error
-from joulemap.firmware.engines.aot.schema import (
+from joulemap.firmware.engines.aot.tflite.flatbuffer import FlatBufferError, verify_flatbuffer
+from joulemap.firmware.engines.aot.tflite.graph import DTYPES, Graph, Operator, Quantization, Tensor, engine_error
+from joulemap.firmware.engines.aot.tflite.schema import (
     FILE_IDENTIFIER,
     OPTIONS,
     OPTIONS_REQUIRED,

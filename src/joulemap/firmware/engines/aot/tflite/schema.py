@@ -13,7 +13,7 @@ from functools import cache
 from types import ModuleType
 
 from joulemap.errors import SetupError
-from joulemap.firmware.engines.aot.flatbuffer import Absent, Reference, Scalar, Sequence, Table, Text, Union
+from joulemap.firmware.engines.aot.tflite.flatbuffer import Absent, Reference, Scalar, Sequence, Table, Text, Union
 
 __all__ = ["FILE_IDENTIFIER", "OPTIONS", "OPTIONS_REQUIRED", "enum_names", "load_schema", "model_table"]
 
