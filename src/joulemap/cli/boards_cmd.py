@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from joulemap import __version__
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
 from joulemap.report.console.style import Style
 from joulemap.units import format_bytes, format_si
@@ -48,9 +48,7 @@ def _lines(status: BoardStatus) -> str:
 
 def _document(boards: tuple[BoardStatus, ...]) -> dict[str, object]:
     return {
-        "schema": "joulemap.boards",
-        "schema_version": 1,
-        "tool": {"name": "joulemap", "version": __version__},
+        **document_head("joulemap.boards"),
         "boards": [_board_document(status) for status in boards],
     }
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from joulemap import __version__
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
 from joulemap.errors import SetupError
 from joulemap.report.console.style import Style
@@ -43,9 +43,7 @@ def _line(check: Check) -> str:
 
 def _document(target: str, checks: tuple[Check, ...]) -> dict[str, object]:
     return {
-        "schema": "joulemap.doctor",
-        "schema_version": 1,
-        "tool": {"name": "joulemap", "version": __version__},
+        **document_head("joulemap.doctor"),
         "target": target,
         "runnable": all(check.ok for check in checks if check.required),
         "checks": [

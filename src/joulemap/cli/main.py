@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import click
 
 from joulemap import __version__
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, silence_stdout, write_result
 from joulemap.errors import JoulemapError
 from joulemap.records.failure import FailureReport
@@ -111,12 +112,5 @@ def _tell_usage(error: click.ClickException, invocation: Invocation, arguments: 
 
 
 def _write_document(report: FailureReport) -> None:
-    document = {
-        "schema": "joulemap.failure",
-        "schema_version": 1,
-        "tool": {"name": "joulemap", "version": __version__},
-        "validity": "invalid",
-        "findings": [],
-        "error": report.to_json(),
-    }
+    document = {**document_head("joulemap.failure", validity="invalid"), "error": report.to_json()}
     write_result(json.dumps(document, indent=2, default=str) + "\n")
