@@ -1,22 +1,7 @@
 # Copyright (c) joulemap contributors.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Redistribution and use in source and binary forms, with or without modification, are permitted provided that the
-# following conditions are met:
-# 1. Redistributions of source code must retain the above copyright notice, this list of conditions and the following
-#    disclaimer.
-# 2. Redistributions in binary form must reproduce the above copyright notice, this list of conditions and the
-#    following disclaimer in the documentation and/or other materials provided with the distribution.
-# 3. Neither the name of the copyright holder nor the names of its contributors may be used to endorse or promote
-#    products derived from this software without specific prior written permission.
-#
-# THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS" AND ANY EXPRESS OR IMPLIED WARRANTIES,
-# INCLUDING, BUT NOT LIMITED TO, THE IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE
-# DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE LIABLE FOR ANY DIRECT, INDIRECT, INCIDENTAL,
-# SPECIAL, EXEMPLARY, OR CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR
-# SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY,
-# WHETHER IN CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
-# OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
+# A program of its own: it runs in its own process and imports nothing of joulemap. Licence text: LICENSE.worker.
 """The virtual Cortex-M33 as a program of its own: an emulator, driven by JSON lines on standard input and output.
 
     python worker.py LIBRARY ROWS_FD PARENT_PID
@@ -24,7 +9,7 @@
 LIBRARY is the board core compiled for this machine; ROWS_FD is an inherited descriptor of shared memory for the energy
 rows. The first line out is a greeting with the protocol version. Each line in is ``{"op": name, ...}``, each line out
 ``{"ok": {...}}`` or ``{"error": text}``. The program ends at the end of its input or when its parent is gone; Ctrl-C is
-the parent's affair. It imports nothing of the program that starts it.
+the parent's affair.
 """
 
 from __future__ import annotations
@@ -67,28 +52,26 @@ REGISTER_IDS = [
 ]
 
 
+def fields_of(kind: Any, *names: str) -> list[tuple[str, Any]]:
+    """Returns fields of one C type."""
+    return [(name, kind) for name in names]
+
+
 class Coefficients(ctypes.Structure):
     """Layout of ``struct coefficients``."""
 
     _fields_ = (
-        ("class_cycles", ctypes.c_uint32 * 10),
-        ("class_fj", ctypes.c_uint32 * 10),
-        ("traffic_fj_per_b", ctypes.c_uint32 * 4),
-        ("peripheral_uw", ctypes.c_uint32 * 4),
-        *(
-            (name, ctypes.c_uint32)
-            for name in (
-                "static_uw", "clock_fj_per_cycle", "sleep_static_uw", "sleep_clock_fj_per_cycle", "wake_cycles",
-                "period_ns", "throttled_period_ns",
-            )
-        ),
-    )  # fmt: skip
+        *fields_of(ctypes.c_uint32 * 10, "class_cycles", "class_fj"),
+        *fields_of(ctypes.c_uint32 * 4, "traffic_fj_per_b", "peripheral_uw"),
+        *fields_of(ctypes.c_uint32, "static_uw", "clock_fj_per_cycle", "sleep_static_uw", "sleep_clock_fj_per_cycle"),
+        *fields_of(ctypes.c_uint32, "wake_cycles", "period_ns", "throttled_period_ns"),
+    )
 
 
 class Emulator(ctypes.Structure):
     """Layout of ``struct emulator``."""
 
-    _fields_ = tuple((name, ctypes.c_void_p) for name in ("stop", "start", "read_registers", "write_registers"))
+    _fields_ = fields_of(ctypes.c_void_p, "stop", "start", "read_registers", "write_registers")
 
 
 class Description(ctypes.Structure):
@@ -96,11 +79,9 @@ class Description(ctypes.Structure):
 
     _fields_ = (
         ("image", ctypes.c_char_p),
-        ("image_b", ctypes.c_uint32),
-        ("code_b", ctypes.c_uint32),
+        *fields_of(ctypes.c_uint32, "image_b", "code_b"),
         ("ram", ctypes.c_void_p),
-        ("ram_b", ctypes.c_uint32),
-        ("layer_count", ctypes.c_uint32),
+        *fields_of(ctypes.c_uint32, "ram_b", "layer_count"),
         ("layer_entries", ctypes.POINTER(ctypes.c_uint32)),
     )
 
@@ -110,24 +91,28 @@ class RunOptions(ctypes.Structure):
 
     _fields_ = (
         ("rows", ctypes.c_void_p),
-        *(
-            (name, ctypes.c_uint64)
-            for name in ("row_capacity", "row_ns", "deadline_ns", "brown_out_ns", "throttle_ns", "run_factor")
-        ),
+        *fields_of(ctypes.c_uint64, "row_capacity", "row_ns", "deadline_ns", "brown_out_ns", "throttle_ns"),
+        ("run_factor", ctypes.c_uint64),
         ("layer_factors", ctypes.POINTER(ctypes.c_uint64)),
-        *((name, ctypes.c_uint32) for name in ("fault_select", "fault_argument", "pricing")),
+        *fields_of(ctypes.c_uint32, "fault_select", "fault_argument", "pricing"),
     )
 
 
 class Edge(ctypes.Structure):
     """Layout of ``struct edge``."""
 
-    _fields_ = (("time_ns", ctypes.c_uint64), ("line", ctypes.c_uint32), ("level", ctypes.c_uint32))
+    _fields_ = (("time_ns", ctypes.c_uint64), *fields_of(ctypes.c_uint32, "line", "level"))
 
 
 def q32(factor: float) -> int:
     """Returns a factor as fixed point with 32 fractional bits."""
     return round(factor * 2**32)
+
+
+def handle_of(emulator: Any) -> ctypes.c_void_p:
+    """Returns the C handle of an emulator, which the binding has no public name for."""
+    handle: ctypes.c_void_p = emulator._uch  # noqa: SLF001
+    return handle
 
 
 class SharedRows:
@@ -224,7 +209,7 @@ class Board:
             scout = self._emulator(board, "board_on_scout_mmio_read", "board_on_scout_mmio_write", ppb=None)
             self._hook(scout, unicorn.UC_HOOK_BLOCK, "board_on_scout_block")
             self._hook(scout, unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, "board_on_scout_access")
-        self._core.board_reset(board, ctypes.byref(options), scout and scout._uch)
+        self._core.board_reset(board, ctypes.byref(options), handle_of(scout) if scout else None)
         main = self._emulator(
             board, "board_on_mmio_read", "board_on_mmio_write", ppb=("board_on_ppb_read", "board_on_ppb_write")
         )
@@ -269,7 +254,7 @@ class Board:
         self._programmed()
         for base, content in ((RAM_BASE, self._ram), (0, self._flash)):
             start = address - base
-            if 0 <= start and start + size_b <= len(content):
+            if start >= 0 and start + size_b <= len(content):
                 return {"content": base64.b64encode(content[start : start + size_b]).decode("ascii")}
         raise ValueError(f"no memory at {address:#x}, {size_b} bytes")
 
@@ -328,7 +313,7 @@ class Board:
         emulator.ctl_set_cpu_model(arm_const.UC_CPU_ARM_CORTEX_M33)
         emulator.mem_map(0, len(self._flash), unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
         emulator.mem_write(0, self._flash)
-        library, handle = binding.uclib, emulator._uch
+        library, handle = binding.uclib, handle_of(emulator)
         status = library.uc_mem_map_ptr(
             handle, ctypes.c_uint64(RAM_BASE), ctypes.c_size_t(len(self._ram)),
             ctypes.c_uint32(unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE),
@@ -351,7 +336,7 @@ class Board:
         """Hooks a C function everywhere (an empty range means no limit)."""
         handle = ctypes.c_size_t()
         status = binding.uclib.uc_hook_add(
-            emulator._uch, ctypes.byref(handle), ctypes.c_int(kind), self._callback(name), self._board,
+            handle_of(emulator), ctypes.byref(handle), ctypes.c_int(kind), self._callback(name), self._board,
             ctypes.c_uint64(1), ctypes.c_uint64(0),
         )  # fmt: skip
         if status:
@@ -400,6 +385,12 @@ def answer(operations: dict[str, Callable[..., dict[str, Any]]], line: str) -> d
         return {"error": f"{type(error).__name__}: {error}"}
 
 
+def write_line(document: dict[str, Any]) -> None:
+    """Writes one line of output at once."""
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Serves the board until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -408,9 +399,9 @@ def main() -> None:
     names = ("flash", "reset", "run", "advance", "inputs", "read", "write", "state", "edges", "accounts")
     operations = {name: getattr(board, name) for name in names}
     greeting = {"hello": "joulemap-board", "protocol": PROTOCOL, "emulator": f"unicorn {unicorn.__version__}"}
-    print(json.dumps(greeting), flush=True)
+    write_line(greeting)
     for line in sys.stdin:
-        print(json.dumps(answer(operations, line)), flush=True)
+        write_line(answer(operations, line))
 
 
 if __name__ == "__main__":
