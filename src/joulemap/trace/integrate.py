@@ -17,12 +17,20 @@ from __future__ import annotations
 import importlib.util
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.trace.channel import KernelKind
+from joulemap.trace.instants import (
+    Instants,
+    clip_instants,
+    locate_instants,
+    relate_instants,
+    sort_instants,
+    split_instants,
+)
 from joulemap.trace.reference import Positions, Samples, integrate_positions
 from joulemap.trace.trace import EnergyTrace
 
@@ -37,9 +45,7 @@ __all__ = [
 ]
 
 Backend = Literal["auto", "numpy", "numba"]
-Instants = NDArray[np.int64] | NDArray[np.float64]
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _NUMBA_PAYS = (
     1.5e8  # samples + 60 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate)
@@ -78,7 +84,7 @@ def integrate_energy(
     """
     start, end = np.atleast_1d(np.asarray(start_ns)), np.atleast_1d(np.asarray(end_ns))
     if not (np.issubdtype(start.dtype, np.floating) or np.issubdtype(end.dtype, np.floating)):
-        return _integrate(trace, _relative(trace, start), _relative(trace, end), backend)
+        return _integrate(trace, relate_instants(trace, start), relate_instants(trace, end), backend)
     if abs(trace.start_ns) >= _WHOLE_NS_LIMIT or abs(trace.end_ns) >= _WHOLE_NS_LIMIT:
         raise ValueError(
             f"float64 cannot hold nanoseconds near {trace.start_ns}; give int64 instants, or seconds from the start"
@@ -135,80 +141,20 @@ def peak_power(trace: EnergyTrace, start_ns: float, end_ns: float) -> float:
         end_ns: ns, > start_ns.
     """
     bounds = np.array([start_ns, end_ns])
-    origin = trace.start_ns
-    relative = _relative(trace, bounds) if bounds.dtype == np.int64 else bounds - float(origin)
-    first, last = _clip(trace, relative)
-    located, offset_ns = _locate(trace, np.array([first, last]))
-    begin, end = int(located[0]), int(located[1]) + (1 if offset_ns[1] > 0 else 0)
-    runs = np.clip(_runs(trace), begin, end)
+    relative = relate_instants(trace, bounds) if bounds.dtype == np.int64 else bounds - float(trace.start_ns)
+    index, offset_ns = locate_instants(trace, clip_instants(trace, relative))
+    begin, end = int(index[0]), int(index[1]) + (1 if offset_ns[1] > 0 else 0)
+    runs = np.clip(trace.runs, begin, end)
     peaks = [float(trace.power_w[a:b].max()) for a, b in runs if b > a]
     return max(peaks, default=float("nan"))
-
-
-def _relative(trace: EnergyTrace, instants: NDArray[np.number]) -> Ints:
-    # ns from the start of the trace, clipped before the difference so that far-away instants cannot overflow
-    whole = instants.astype(np.int64)
-    clipped: Ints = np.clip(whole, trace.start_ns, trace.end_ns + 1)
-    return np.asarray(clipped - np.int64(trace.start_ns), np.int64)
-
-
-def _step_ns(trace: EnergyTrace) -> float:
-    # 1e-6 s * 1e9 need not be 1000 to the last bit; a period that was meant as whole ns is taken as such
-    assert trace.period_s is not None  # asked of uniform traces only
-    step_ns = trace.period_s * 1e9
-    whole = round(step_ns)
-    return float(whole) if whole and abs(step_ns - whole) <= 4e-16 * whole else step_ns
-
-
-def _clip(trace: EnergyTrace, relative_ns: Instants) -> Instants:
-    if trace.edges_ns is not None:
-        length_ns = int(trace.edges_ns[-1]) - int(trace.edges_ns[0])
-        return _typed(np.clip(relative_ns, 0, length_ns))
-    end_ns = trace.n * _step_ns(trace)
-    if relative_ns.dtype == np.int64 and end_ns.is_integer():
-        return _typed(np.clip(relative_ns, 0, int(end_ns)))
-    return _typed(np.clip(relative_ns.astype(np.float64), 0.0, end_ns))
-
-
-def _typed(instants: NDArray[Any]) -> Instants:
-    return instants  # int64 stays int64: only numpy's stubs lose the width
-
-
-def _split(relative_ns: Instants) -> tuple[Ints, Floats]:
-    # whole ns and what rounding down took away; nothing when all are whole
-    if relative_ns.dtype == np.int64:
-        return np.asarray(relative_ns, np.int64), np.empty(0)
-    whole_ns = np.floor(relative_ns)
-    return whole_ns.astype(np.int64), np.asarray(relative_ns - whole_ns, np.float64)
-
-
-def _locate(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Floats]:
-    # interval and ns into it of every clipped instant; (n, 0) at the very end
-    if trace.edges_ns is not None:
-        whole_ns, part_ns = _split(relative_ns)
-        whole_ns = whole_ns + np.int64(trace.start_ns)
-        index = np.searchsorted(trace.edges_ns, whole_ns, side="right").astype(np.int64) - 1
-        offset_ns = (whole_ns - trace.edges_ns[index]).astype(np.float64)
-        return index, offset_ns + part_ns if part_ns.size else offset_ns
-    step_ns = _step_ns(trace)
-    if relative_ns.dtype == np.int64 and step_ns.is_integer():
-        index = np.asarray(relative_ns // np.int64(step_ns), np.int64)
-        return index, (relative_ns - index * np.int64(step_ns)).astype(np.float64)
-    offset_ns = np.fmod(relative_ns.astype(np.float64), step_ns)  # exact, unlike the product of index and step
-    return np.rint((relative_ns - offset_ns) / step_ns).astype(np.int64), offset_ns
-
-
-def _runs(trace: EnergyTrace) -> Ints:
-    inner = np.concatenate([[0], trace.gaps.ravel(), [trace.n]]).astype(np.int64).reshape(-1, 2)
-    return inner[inner[:, 1] > inner[:, 0]]
 
 
 def _samples(trace: EnergyTrace) -> Samples:
     return Samples(
         power_w=trace.power_w,
-        step_ns=_step_ns(trace) if trace.uniform else None,
+        step_ns=trace.step_ns if trace.uniform else None,
         edges_ns=trace.edges_ns,
-        runs=_runs(trace),
+        runs=trace.runs,
         point=trace.channel.kernel.kind is KernelKind.POINT,
     )
 
@@ -218,7 +164,7 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
     if trace.gaps.size:
         gaps = trace.gaps
         edges_ns = (
-            trace.edges_ns[gaps] - np.int64(trace.start_ns) if trace.edges_ns is not None else gaps * _step_ns(trace)
+            trace.edges_ns[gaps] - np.int64(trace.start_ns) if trace.edges_ns is not None else gaps * trace.step_ns
         ).astype(np.float64)
         begins, lengths = edges_ns[:, 0], edges_ns[:, 1] - edges_ns[:, 0]
         before = np.concatenate([[0.0], np.cumsum(lengths)])
@@ -245,13 +191,13 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
         raise ValueError("an instant is not finite")
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
-    start_ns, end_ns = _clip(trace, start_ns), _clip(trace, end_ns)
+    start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
     covered_s = _covered_s(trace, start_ns, end_ns)
     if backend == "numba" or (backend == "auto" and _compiled_pays(trace.n, start_ns.size)):
         energy_j = _integrate_compiled(trace, start_ns, end_ns)
     else:
-        start, start_in_ns = _locate(trace, start_ns)
-        end, end_in_ns = _locate(trace, end_ns)
+        start, start_in_ns = locate_instants(trace, start_ns)
+        end, end_in_ns = locate_instants(trace, end_ns)
         positions = Positions(start=start, start_ns=start_in_ns, end=end, end_ns=end_in_ns)
         energy_j = integrate_positions(_samples(trace), positions) * 1e-9
     return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
@@ -261,21 +207,38 @@ def _integrate_compiled(trace: EnergyTrace, start_ns: Instants, end_ns: Instants
     from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
 
     samples = _samples(trace)
-    bounds_ns = np.concatenate([start_ns, end_ns])
-    order = np.argsort(bounds_ns)
-    energy_wns = np.empty(start_ns.size)
+    bounds_ns, order = sort_instants(np.concatenate([start_ns, end_ns]))
+    opened, energy_wns = np.empty((start_ns.size, 5)), np.empty(start_ns.size)
     if trace.edges_ns is None:
-        index, offset_ns = _locate(trace, bounds_ns)
+        index, offset_ns = locate_instants(trace, bounds_ns)
         del bounds_ns
         kernels.integrate_uniform(
-            samples.power_w, _step_ns(trace), index, offset_ns, order, samples.runs, samples.point, 0.0, energy_wns
+            samples.power_w,
+            trace.step_ns,
+            index,
+            offset_ns,
+            order,
+            samples.runs,
+            samples.point,
+            0.0,
+            opened,
+            energy_wns,
         )
     else:
-        whole_ns, part_ns = _split(bounds_ns)
+        whole_ns, part_ns = split_instants(bounds_ns)
         del bounds_ns
         whole_ns += np.int64(trace.start_ns)
         kernels.integrate_edges(
-            samples.power_w, trace.edges_ns, whole_ns, part_ns, order, samples.runs, samples.point, 0.0, energy_wns
+            samples.power_w,
+            trace.edges_ns,
+            whole_ns,
+            part_ns,
+            order,
+            samples.runs,
+            samples.point,
+            0.0,
+            opened,
+            energy_wns,
         )
     energy_wns[start_ns == end_ns] = 0.0  # the end of an empty slice may be visited before its start
     energy_wns *= 1e-9

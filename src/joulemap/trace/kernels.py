@@ -90,15 +90,13 @@ def _piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: 
 
 
 @_compiled
-def _ends(power_w: _Power, k: int, run: int, runs: NDArray[np.int64], point: bool) -> tuple[int, float, float]:
-    # the run at or after sample k, and the power at both ends of interval k: 0 where the sample was lost, held where
-    # the following one was
+def _run_at(runs: NDArray[np.int64], run: int, k: int) -> tuple[int, int, int]:
+    # the run that holds sample k, else the next one, with its bounds; an empty one when there is none
     while run < len(runs) and runs[run, 1] <= k:
         run += 1
-    if run == len(runs) or runs[run, 0] > k:
-        return run, 0.0, 0.0
-    following = k + 1 if point and k + 1 < runs[run, 1] else k
-    return run, np.float64(power_w[k]), np.float64(power_w[following])
+    if run == len(runs):
+        return run, k, k
+    return run, runs[run, 0], runs[run, 1]
 
 
 @_compiled
@@ -109,23 +107,22 @@ def _advance_uniform(
     runs: NDArray[np.int64],
     point: bool,
     prefix: tuple[float, float],
-) -> tuple[int, float, float]:
+) -> tuple[float, float]:
     # adds the intervals of the span to the prefix, in units of one interval
     position, end = span
     high, low = prefix
     while position < end:
-        while run < len(runs) and runs[run, 1] <= position:
-            run += 1
-        if run == len(runs) or runs[run, 0] >= end:
+        run, run_begin, run_end = _run_at(runs, run, position)
+        first = max(position, run_begin)
+        if run == len(runs) or first >= end:
             break
-        first = max(position, runs[run, 0])
-        position = min(end, runs[run, 1], first + _BLOCK)
+        position = min(end, run_end, first + _BLOCK)
         total = _span_sum(power_w[first:position])
         if point:
-            following = position if position < runs[run, 1] else position - 1
+            following = position if position < run_end else position - 1
             total += 0.5 * (np.float64(power_w[following]) - np.float64(power_w[first]))
         high, low = _add(high, low, total)
-    return run, high, low
+    return high, low
 
 
 @_compiled
@@ -138,6 +135,7 @@ def integrate_uniform(
     runs: NDArray[np.int64],
     point: bool,
     carry_w: float,
+    opened: NDArray[np.float64],
     energy_wns: NDArray[np.float64],
 ) -> None:
     """Fills the energy of every slice of a uniform trace, in W ns.
@@ -145,44 +143,50 @@ def integrate_uniform(
     Args:
         power_w: (n,) W.
         step_ns: length of an interval, ns.
-        index: (2 m,) interval of every bound, starts first; n for a bound at the very end.
+        index: (2 m,) interval of every bound in order of time; n for a bound at the very end.
         offset_ns: (2 m,) ns into that interval.
-        order: (2 m,) bounds in order of time.
+        order: (2 m,) which bound each is: k < m is the start of slice k, m + k its end.
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_w: the prefix starts from this sum of samples; only its rounding could ever be seen.
+        opened: (m, 5) scratch, one cache line per slice: prefix past its first interval, head, place of its start.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
-    prefix_high = np.empty(m)
-    prefix_low = np.empty(m)
-    position = index[order[0]] if m else 0
+    position = index[0] if m else 0
     high, low = carry_w, 0.0  # sum of the samples before position
     past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
     started = False
-    run = 0
+    run, run_begin, run_end = _run_at(runs, 0, position)
     for j in range(len(order)):
-        bound = order[j]
-        row = bound if bound < m else bound - m
-        here = index[bound]
+        here, here_ns = index[j], offset_ns[j]
         if here > position:
             if started:
                 high, low, position, started = past_high, past_low, position + 1, False
-            run, high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
+            if not point and run_begin <= position and here < run_end and here - position <= _BLOCK:
+                high, low = _add(high, low, _span_sum(power_w[position:here]))  # the common case, without a call
+            else:
+                high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
+                run, run_begin, run_end = _run_at(runs, run, here)
             position = here
-        run, here_w, next_w = _ends(power_w, here, run, runs, point)
-        if bound < m:
+        here_w = np.float64(power_w[here]) if run_begin <= here < run_end else 0.0
+        next_w = np.float64(power_w[here + 1]) if point and run_begin <= here and here + 1 < run_end else here_w
+        row = order[j]
+        if row < m:
             if not started:
                 past_high, past_low = _add(high, low, 0.5 * (here_w + next_w))
                 started = True
-            prefix_high[row], prefix_low[row] = past_high, past_low
-            energy_wns[row] = _piece(here_w, next_w, (offset_ns[bound], step_ns), step_ns)
-        elif index[row] == here:
-            energy_wns[row] = _piece(here_w, next_w, (offset_ns[row], offset_ns[bound]), step_ns)
+            head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
+            opened[row, 0], opened[row, 1] = past_high, past_low
+            opened[row, 2], opened[row, 3], opened[row, 4] = head_wns, here_ns, here
         else:
-            whole = (high - prefix_high[row]) + (low - prefix_low[row])
-            tail_wns = _piece(here_w, next_w, (0.0, offset_ns[bound]), step_ns)
-            energy_wns[row] = whole * step_ns + (energy_wns[row] + tail_wns)
+            row -= m
+            if opened[row, 4] == here:
+                energy_wns[row] = _piece(here_w, next_w, (opened[row, 3], here_ns), step_ns)
+            else:
+                whole_w = (high - opened[row, 0]) + (low - opened[row, 1])
+                tail_wns = _piece(here_w, next_w, (0.0, here_ns), step_ns)
+                energy_wns[row] = whole_w * step_ns + (opened[row, 2] + tail_wns)
 
 
 @_compiled
@@ -212,18 +216,17 @@ def _advance_edges(
     runs: NDArray[np.int64],
     point: bool,
     prefix: tuple[float, float],
-) -> tuple[int, float, float]:
+) -> tuple[float, float]:
     # adds the intervals of the span to the prefix, in W ns
     position, end = span
     high, low = prefix
     while position < end:
-        while run < len(runs) and runs[run, 1] <= position:
-            run += 1
-        if run == len(runs) or runs[run, 0] >= end:
+        run, run_begin, run_end = _run_at(runs, run, position)
+        first = max(position, run_begin)
+        if run == len(runs) or first >= end:
             break
-        first = max(position, runs[run, 0])
-        position = min(end, runs[run, 1], first + _BLOCK)
-        inner = position - 1 if point and position == runs[run, 1] else position
+        position = min(end, run_end, first + _BLOCK)
+        inner = position - 1 if point and position == run_end else position
         if point:
             total = _span_sum_point(power_w[first : inner + 1], edges_ns[first : inner + 1])
         else:
@@ -231,7 +234,7 @@ def _advance_edges(
         if inner < position:
             total += np.float64(power_w[inner]) * np.float64(edges_ns[position] - edges_ns[inner])
         high, low = _add(high, low, total)
-    return run, high, low
+    return high, low
 
 
 @_compiled
@@ -244,6 +247,7 @@ def integrate_edges(
     runs: NDArray[np.int64],
     point: bool,
     carry_wns: float,
+    opened: NDArray[np.float64],
     energy_wns: NDArray[np.float64],
 ) -> None:
     """Fills the energy of every slice of a non-uniform trace, in W ns.
@@ -251,47 +255,51 @@ def integrate_edges(
     Args:
         power_w: (n,) W.
         edges_ns: (n + 1,) ns, strictly increasing.
-        whole_ns: (2 m,) ns, every bound rounded down, starts first; none outside the edges.
+        whole_ns: (2 m,) ns, every bound rounded down, in order of time; none outside the edges.
         part_ns: (2 m,) or (0,) ns, what rounding took away; empty when all bounds are whole.
-        order: (2 m,) bounds in order of time.
+        order: (2 m,) which bound each is: k < m is the start of slice k, m + k its end.
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_wns: the prefix starts from this energy; only its rounding could ever be seen.
+        opened: (m, 5) scratch, one cache line per slice: prefix past its first interval, head, place of its start.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
-    prefix_high = np.empty(m)
-    prefix_low = np.empty(m)
-    begin = np.full(m, -1)
-    begin_ns = np.empty(m)
-    position = _seek(edges_ns, 0, whole_ns[order[0]]) if m else 0
+    position = _seek(edges_ns, 0, whole_ns[0]) if m else 0
     high, low = carry_wns, 0.0  # energy before position
     past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
     started = False
-    run = 0
+    run, run_begin, run_end = _run_at(runs, 0, position)
     for j in range(len(order)):
-        bound = order[j]
-        row = bound if bound < m else bound - m
-        here = _seek(edges_ns, position, whole_ns[bound])
+        here = _seek(edges_ns, position, whole_ns[j])
         if here > position:
             if started:
                 high, low, position, started = past_high, past_low, position + 1, False
-            run, high, low = _advance_edges(power_w, edges_ns, (position, here), run, runs, point, (high, low))
+            if not point and run_begin <= position and here < run_end and here - position <= _BLOCK:
+                high, low = _add(high, low, _span_sum_mean(power_w[position:here], edges_ns[position : here + 1]))
+            else:
+                high, low = _advance_edges(power_w, edges_ns, (position, here), run, runs, point, (high, low))
+                run, run_begin, run_end = _run_at(runs, run, here)
             position = here
-        run, here_w, next_w = _ends(power_w, here, run, runs, point)
+        here_w = np.float64(power_w[here]) if run_begin <= here < run_end else 0.0
+        next_w = np.float64(power_w[here + 1]) if point and run_begin <= here and here + 1 < run_end else here_w
         step_ns = np.float64(edges_ns[here + 1] - edges_ns[here]) if here < len(power_w) else 1.0
-        offset_ns = np.float64(whole_ns[bound] - edges_ns[here])
+        here_ns = np.float64(whole_ns[j] - edges_ns[here])
         if len(part_ns):
-            offset_ns += part_ns[bound]
-        if bound < m:
+            here_ns += part_ns[j]
+        row = order[j]
+        if row < m:
             if not started:
                 past_high, past_low = _add(high, low, 0.5 * (here_w + next_w) * step_ns)
                 started = True
-            begin[row], begin_ns[row] = here, offset_ns
-            prefix_high[row], prefix_low[row] = past_high, past_low
-            energy_wns[row] = _piece(here_w, next_w, (offset_ns, step_ns), step_ns)
-        elif begin[row] == here:
-            energy_wns[row] = _piece(here_w, next_w, (begin_ns[row], offset_ns), step_ns)
+            head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
+            opened[row, 0], opened[row, 1] = past_high, past_low
+            opened[row, 2], opened[row, 3], opened[row, 4] = head_wns, here_ns, here
         else:
-            whole = (high - prefix_high[row]) + (low - prefix_low[row])
-            energy_wns[row] = whole + (energy_wns[row] + _piece(here_w, next_w, (0.0, offset_ns), step_ns))
+            row -= m
+            if opened[row, 4] == here:
+                energy_wns[row] = _piece(here_w, next_w, (opened[row, 3], here_ns), step_ns)
+            else:
+                whole_wns = (high - opened[row, 0]) + (low - opened[row, 1])
+                tail_wns = _piece(here_w, next_w, (0.0, here_ns), step_ns)
+                energy_wns[row] = whole_wns + (opened[row, 2] + tail_wns)

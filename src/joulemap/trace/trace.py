@@ -100,6 +100,25 @@ class EnergyTrace:
         return self.start_ns + round(self.duration_s * 1e9)
 
     @property
+    def step_ns(self) -> float:
+        """Length of every interval of a uniform trace, ns: whole when the period was meant as whole nanoseconds.
+
+        Raises:
+            ValueError: the trace is not uniform.
+        """
+        if self.period_s is None:
+            raise ValueError("a non-uniform trace has no step")
+        step_ns = self.period_s * 1e9  # 1e-6 s times 1e9 need not be 1000 to the last bit
+        whole = round(step_ns)
+        return float(whole) if whole and abs(step_ns - whole) <= 4e-16 * whole else step_ns
+
+    @property
+    def runs(self) -> NDArray[np.int64]:
+        """(r, 2) half-open ranges of samples that were not lost, sorted and disjoint."""
+        inner = np.concatenate([[0], self.gaps.ravel(), [self.n]]).astype(np.int64).reshape(-1, 2)
+        return inner[inner[:, 1] > inner[:, 0]]
+
+    @property
     def lost_samples(self) -> int:
         """Number of samples inside gaps."""
         return int((self.gaps[:, 1] - self.gaps[:, 0]).sum())

@@ -1,0 +1,84 @@
+"""Instants as positions in a trace: relative to its start without losing a nanosecond, clipped, and by interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.trace.trace import EnergyTrace
+
+__all__ = ["Instants", "clip_instants", "locate_instants", "relate_instants", "sort_instants", "split_instants"]
+
+Instants = NDArray[np.int64] | NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def relate_instants(trace: EnergyTrace, instants_ns: NDArray[Any]) -> Ints:
+    """Returns whole instants of the trace's clock, (k,) ns, as ns from its start; far ones are drawn near.
+
+    Clipping comes before the difference, so that no instant can overflow.
+    """
+    clipped: Ints = np.clip(instants_ns.astype(np.int64), trace.start_ns, trace.end_ns + 1)
+    return np.asarray(clipped - np.int64(trace.start_ns), np.int64)
+
+
+def clip_instants(trace: EnergyTrace, relative_ns: Instants) -> Instants:
+    """Returns instants, (k,) ns from the start of the trace, moved to its ends where they lie outside."""
+    clipped: NDArray[Any]  # int64 stays int64: only numpy's stubs lose the width
+    if trace.edges_ns is not None:
+        clipped = np.clip(relative_ns, 0, int(trace.edges_ns[-1]) - int(trace.edges_ns[0]))
+        return clipped
+    end_ns = trace.n * trace.step_ns
+    if relative_ns.dtype == np.int64 and end_ns.is_integer():
+        clipped = np.clip(relative_ns, 0, int(end_ns))
+    else:
+        clipped = np.clip(relative_ns.astype(np.float64), 0.0, end_ns)
+    return clipped
+
+
+def split_instants(relative_ns: Instants) -> tuple[Ints, Floats]:
+    """Returns whole ns, (k,), and what rounding down took away, (k,) or (0,) when all of them are whole."""
+    if relative_ns.dtype == np.int64:
+        return np.asarray(relative_ns, np.int64), np.empty(0)
+    whole_ns = np.floor(relative_ns)
+    return whole_ns.astype(np.int64), np.asarray(relative_ns - whole_ns, np.float64)
+
+
+def locate_instants(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Floats]:
+    """Returns the interval of every clipped instant, (k,), and ns into it, (k,); (n, 0) at the very end.
+
+    Exact: whole ns over a whole period by integers, everything else by ``fmod``, which does not round.
+    """
+    if trace.edges_ns is not None:
+        whole_ns, part_ns = split_instants(relative_ns)
+        whole_ns = whole_ns + np.int64(trace.start_ns)
+        index = np.searchsorted(trace.edges_ns, whole_ns, side="right").astype(np.int64) - 1
+        offset_ns = (whole_ns - trace.edges_ns[index]).astype(np.float64)
+        return index, offset_ns + part_ns if part_ns.size else offset_ns
+    step_ns = trace.step_ns
+    if relative_ns.dtype == np.int64 and step_ns.is_integer():
+        index = np.asarray(relative_ns // np.int64(step_ns), np.int64)
+        return index, (relative_ns - index * np.int64(step_ns)).astype(np.float64)
+    offset_ns = np.fmod(relative_ns.astype(np.float64), step_ns)
+    return np.rint((relative_ns - offset_ns) / step_ns).astype(np.int64), offset_ns
+
+
+def sort_instants(clipped_ns: Instants) -> tuple[Instants, Ints]:
+    """Returns the instants, (k,), in order, and their places before, (k,).
+
+    Whole instants are sorted together with their place in one word where both fit (73 minutes for a million slices):
+    numpy sorts words several times faster than it sorts places.
+    """
+    bits = int(clipped_ns.size).bit_length()
+    if clipped_ns.dtype != np.int64 or (clipped_ns.size and int(clipped_ns.max()).bit_length() + bits > 62):
+        order = np.argsort(clipped_ns)
+        return clipped_ns[order], order
+    words = np.asarray(clipped_ns, np.int64) << bits
+    words |= np.arange(words.size)
+    words.sort()
+    order = words & ((1 << bits) - 1)
+    words >>= bits
+    return words, order
