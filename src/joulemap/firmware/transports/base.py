@@ -14,18 +14,32 @@ from joulemap.records.target import MemoryRegion
 __all__ = ["LinkContext", "PowerTerminalTransport", "ProfileDelivery", "ProfileTransport"]
 
 
+class TargetMemory(Protocol):
+    """Memory of a running target, reached without a reset: what every debug probe offers."""
+
+    def read_memory(self, address: int, size_b: int) -> bytes:
+        """Returns memory."""
+        ...
+
+    def write_memory(self, address: int, content: bytes) -> None:
+        """Writes RAM."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkContext:
     """What a link needs to reach the running image.
 
     Args:
-        session: the board.
+        session: the board; a link lets it run, and never resets it.
+        memory: its memory, through the probe.
         symbols: of the deployed image, name -> (address, bytes).
         ram: the region that buffers may lie in.
         since_ns: board time from which a time-out counts, ns.
     """
 
     session: BoardSession
+    memory: TargetMemory
     symbols: Mapping[str, tuple[int, int]]
     ram: MemoryRegion
     since_ns: int = 0
@@ -61,6 +75,7 @@ class ProfileTransport(Protocol):
         Raises:
             CaptureError: the link delivers nonsense (``rtt-corrupt``).
             PowerError: the board is gone (``board-lost``).
+            CaptureError: the probe is gone (``probe-lost``).
         """
         ...
 

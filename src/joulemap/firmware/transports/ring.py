@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from joulemap.firmware.boards.base import BoardSession
-from joulemap.firmware.transports.base import LinkContext
+from joulemap.firmware.transports.base import LinkContext, TargetMemory
 
 __all__ = ["RING_SYMBOL", "RingDefectError", "RttRing", "forget_ring"]
 
@@ -59,24 +58,24 @@ class RttRing:
         window = self._open()
         if window is None or window.write_at == window.read_at:
             return b""
-        session = self._context.session
+        memory = self._context.memory
         if window.write_at > window.read_at:
-            content = session.read_memory(window.buffer + window.read_at, window.write_at - window.read_at)
+            content = memory.read_memory(window.buffer + window.read_at, window.write_at - window.read_at)
         else:
-            content = session.read_memory(window.buffer + window.read_at, window.size - window.read_at)
+            content = memory.read_memory(window.buffer + window.read_at, window.size - window.read_at)
             if window.write_at:
-                content += session.read_memory(window.buffer, window.write_at)
-        session.write_memory(self._block + _HEAD.size + 16, struct.pack("<I", window.write_at))
+                content += memory.read_memory(window.buffer, window.write_at)
+        memory.write_memory(self._block + _HEAD.size + 16, struct.pack("<I", window.write_at))
         return content
 
     def _open(self) -> _Window | None:
-        session = self._context.session
-        ident, up_count, _ = _HEAD.unpack(session.read_memory(self._block, _HEAD.size))
+        memory = self._context.memory
+        ident, up_count, _ = _HEAD.unpack(memory.read_memory(self._block, _HEAD.size))
         if ident != _ID:
             return None
         if not 1 <= up_count <= _MOST_RINGS:
             raise RingDefectError(f"the control block says {up_count} up-rings")
-        _, buffer, size, write_at, read_at, _ = _RING.unpack(session.read_memory(self._block + _HEAD.size, _RING.size))
+        _, buffer, size, write_at, read_at, _ = _RING.unpack(memory.read_memory(self._block + _HEAD.size, _RING.size))
         if not 2 <= size <= self._context.ram.size_b:
             raise RingDefectError(f"the ring says {size} bytes")
         self._check_inside(buffer, size, "the ring's buffer")
@@ -90,6 +89,6 @@ class RttRing:
             raise RingDefectError(f"{what} at {address:#x} (+{size_b} bytes) lies outside {ram.name}")
 
 
-def forget_ring(session: BoardSession, block_address: int) -> None:
+def forget_ring(memory: TargetMemory, block_address: int) -> None:
     """Erases the id of a control block, so that what an earlier run left in RAM cannot be found."""
-    session.write_memory(block_address, bytes(len(_ID)))
+    memory.write_memory(block_address, bytes(len(_ID)))

@@ -36,7 +36,7 @@ class RttProfileTransport:
                 stop = context.session.run()
                 fresh = ring.drain()
                 received += fresh
-                if stop.reason is not StopReason.IDLE or not fresh or is_profile_complete(received):
+                if stop.reason is not StopReason.IDLE or not fresh or is_profile_complete(bytes(received)):
                     return ProfileDelivery(stream=bytes(received), stop=stop)
                 context.session.advance(_POLL_S)  # a full ring: the core looks again after its own wake-up
         except RingDefectError as error:
@@ -60,7 +60,7 @@ class RttTerminalTransport:
     def arm(self, context: LinkContext) -> None:
         """Erases the control block of an earlier run; an image without diagnostics has none."""
         if RING_SYMBOL in context.symbols:
-            forget_ring(context.session, context.symbols[RING_SYMBOL][0])
+            forget_ring(context.memory, context.symbols[RING_SYMBOL][0])
 
     def collect(self, context: LinkContext, timeout_s: float) -> PowerTerminalEnvelope:
         """Lets the board run and returns the record that came within ``timeout_s`` of board time after ``since_ns``.
@@ -75,7 +75,7 @@ class RttTerminalTransport:
                 stop = context.session.run()
                 waited_s = (stop.time_ns - context.since_ns) * 1e-9
                 received += ring.drain() if ring is not None else b""
-                complete = self._parser.is_complete(received)
+                complete = self._parser.is_complete(bytes(received))
                 if complete and waited_s > timeout_s:
                     raise _error(
                         f"the terminal record came {waited_s:.3f} s after GATE, {timeout_s:.3f} s are allowed",
