@@ -1,4 +1,7 @@
-"""The power phase up to the board: N from the profile, then ``hpx_profiler_power`` rendered, built and deployed."""
+"""The power phase: N from the profile, then ``hpx_profiler_power`` rendered, built and deployed.
+
+The stages that follow on the board stand in ``power_observation`` and ``reconcile``; this module names them all.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from joulemap.firmware.stages.context import (
     require,
 )
 from joulemap.firmware.stages.deployment import build_artifact, deploy_artifact, verify_artifact
+from joulemap.firmware.stages.power_observation import capture_power_observation, collect_power_terminal
+from joulemap.firmware.stages.reconcile import reconcile_power_run
 from joulemap.firmware.stages.setup import MAX_COUNT, ON_DEVICE_INSTRUMENT
 from joulemap.firmware.stages.sources import render_power_source
 from joulemap.records.firmware import ArtifactRole
@@ -25,8 +30,11 @@ from joulemap.records.progress import Phase
 
 __all__ = [
     "build_power_firmware",
+    "capture_power_observation",
+    "collect_power_terminal",
     "deploy_power_firmware",
     "plan_power_run",
+    "reconcile_power_run",
     "render_power_firmware",
     "verify_power_placement",
 ]
