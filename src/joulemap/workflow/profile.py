@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemap import __version__
-from joulemap.firmware.stages.bench import Bench, default_bench
+from joulemap.firmware.stages.bench import Bench
 from joulemap.firmware.stages.context import Requested
 from joulemap.formats.bundle_writer import BundleWriter
 from joulemap.records.failure import FailureReport
@@ -49,7 +49,7 @@ def profile(
     *,
     force: bool = False,
     journal: RunJournal | None = None,
-    make_bench: Callable[[ProgressSink], Bench] = default_bench,
+    make_bench: Callable[[ProgressSink], Bench] | None = None,
 ) -> ProfileOutcome:
     """Runs the whole pipeline and returns what it wrote; an interrupted or failed run leaves nothing behind.
 
@@ -58,7 +58,7 @@ def profile(
         output: the bundle to write.
         force: replace a bundle that is there.
         journal: takes checkpoints and stage times; a silent one when None.
-        make_bench: the services of the run, given its progress sink.
+        make_bench: the services of the run, given its progress sink; None for the shipped ones.
 
     Raises:
         UsageError: unknown name, or a bundle that exists.
@@ -67,7 +67,7 @@ def profile(
         PipelineError: a stage failed and nothing may be claimed at all.
     """
     journal = journal or RunJournal()
-    bench = make_bench(journal)
+    bench = make_bench(journal) if make_bench else Bench(progress=journal)
     run_id = uuid.uuid4().hex
     writer = BundleWriter(
         output,

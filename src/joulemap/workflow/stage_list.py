@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.firmware.stages import power, profile, setup
+from joulemap.firmware.stages import power, power_observation, profile, reconcile, setup
 from joulemap.records.progress import Phase
 from joulemap.workflow.report_stages import Report, attribute_energy
 from joulemap.workflow.runner import Stage
@@ -31,9 +31,9 @@ _POWER = (
     power.build_power_firmware,
     power.verify_power_placement,
     power.deploy_power_firmware,
-    power.capture_power_observation,
-    power.collect_power_terminal,
-    power.reconcile_power_run,
+    power_observation.capture_power_observation,
+    power_observation.collect_power_terminal,
+    reconcile.reconcile_power_run,
 )
 
 
