@@ -20,7 +20,7 @@ from joulemap.firmware.transports.base import LinkContext, PowerTerminalTranspor
 from joulemap.meters.base import PowerMeter
 from joulemap.records.fault import FaultSlug
 from joulemap.records.firmware import ArtifactRole
-from joulemap.records.power import PowerResult, PowerTerminalEnvelope
+from joulemap.records.power import FirmwarePhase, PowerResult, PowerTerminalEnvelope
 from joulemap.records.target import Line
 
 __all__ = ["LOST_SLUGS", "CaptureTools", "capture_repeat", "run_to_edge"]
@@ -78,6 +78,7 @@ class _Seen:
     result: PowerResult | None = None
     terminal: PowerTerminalEnvelope | None = None
     terminal_failure: PipelineError | None = None
+    phase: FirmwarePhase | None = None
     failure: PipelineError | None = None
 
 
@@ -118,6 +119,8 @@ def capture_repeat(tools: CaptureTools, repeat: int) -> tuple[RawCapture, Captur
     except PipelineError as error:
         seen.failure = error
     lost = seen.failure is not None and seen.failure.slug in LOST_SLUGS
+    if seen.phase is None and seen.terminal is None and not lost:
+        seen.phase = read_phase(tools.context.probe, tools.context.power_firmware)
     raw = RawCapture(
         index=repeat,
         ready_seen=seen.ready,
@@ -127,7 +130,7 @@ def capture_repeat(tools: CaptureTools, repeat: int) -> tuple[RawCapture, Captur
         failure=seen.failure,
         terminal=seen.terminal,
         terminal_failure=seen.terminal_failure,
-        firmware_phase=None if seen.terminal or lost else read_phase(tools.context.probe, tools.context.power_firmware),
+        firmware_phase=seen.phase,
         throttled_share=0.0 if lost else tools.session.throttled_share(),
     )
     if seen.stop is not None and seen.stop.reason is StopReason.DEADLINE and not lost:
@@ -181,11 +184,16 @@ def _run_gate(tools: CaptureTools, repeat: int, seen: _Seen) -> None:
 def _collect_terminal(tools: CaptureTools, seen: _Seen) -> None:
     """Takes the terminal record of a board that can still give one, and lets the recording run its tail.
 
-    Without a fall of GATE the core sleeps at the deadline: what lies in its buffer then is on time.
+    Without a fall of GATE the core sleeps at the deadline: what lies in its buffer then is on time. A board that has
+    not said READY is asked for a record only when its phase word says that it has ended.
     """
     assert seen.stop is not None  # the gate was waited for
     if seen.stop.reason not in (StopReason.EDGE, StopReason.IDLE):
         return
+    if tools.context.power_plan.lockstep and not seen.ready:
+        seen.phase = read_phase(tools.context.probe, tools.context.power_firmware)
+        if seen.phase is not FirmwarePhase.PARK:
+            return
     try:
         seen.terminal = tools.transport.collect(tools.link(since_ns=seen.stop.time_ns), policy.TERMINAL_TIMEOUT_S)
     except PipelineError as error:

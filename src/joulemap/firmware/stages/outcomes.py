@@ -185,7 +185,7 @@ def _brown_out(facts: CaptureFacts) -> CaptureVerdict | None:
         return None
     fault = Cause(
         slug="brown-out",
-        message=f"the supply collapsed in phase {facts.firmware_phase or 'unknown'}: {facts.board_message}",
+        message=f"the supply collapsed in phase {facts.firmware_phase or 'unknown'}",
         hint="raise the current limit of the supply or the voltage, then run again",
     )
     return _refuse(facts, fault, hard=True)

@@ -26,6 +26,7 @@ from joulemap.firmware.stages.context import (
 )
 from joulemap.firmware.stages.placement import build_memory_plan
 from joulemap.meters.registry import DEFAULT_INSTRUMENT
+from joulemap.records.fault import FaultSlug
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.model import ModelSummary
 from joulemap.records.progress import Phase
@@ -91,6 +92,13 @@ def _check_request(request: ProfileRequest, target: Target) -> None:
             f"{target.name} is no virtual target: faults and contrast cannot be planted",
             hint="use --target virtual-m33, or leave --fault and --contrast out",
             slug="virtual-only",
+        )
+    silent = [slug for slug in (FaultSlug.NO_READY, FaultSlug.NO_GO) if request.faults.active(slug)]
+    if silent and not request.lockstep:
+        raise UsageError(
+            f"--no-lockstep and --fault {silent[0]} contradict each other: nobody waits for READY or gives GO",
+            hint="leave one of them out",
+            slug="flags-contradict",
         )
     if request.power and not virtual and request.instrument is None:
         raise SetupError(
