@@ -58,7 +58,7 @@ typedef struct {
     int32_t keep_outer, keep_inner, keep_outer_stride, keep_inner_stride;
     int32_t sum_outer, sum_inner, sum_outer_stride, sum_inner_stride;
     int32_t input_zero_point, output_zero_point;
-    int32_t multiplier, shift; /* used by hpx_mean_rescaled alone */
+    int32_t multiplier, shift;
 } hpx_mean_params;
 
 HPX_KERNEL int32_t hpx_mean_sum(const hpx_mean_params *p, const int8_t *x)
@@ -72,19 +72,8 @@ HPX_KERNEL int32_t hpx_mean_sum(const hpx_mean_params *p, const int8_t *x)
     return sum;
 }
 
-/* Input and output share scale and zero point: the quotient is cut towards zero. */
-HPX_KERNEL void hpx_mean(const hpx_mean_params *p, const int8_t *x, int8_t *y)
-{
-    for (int32_t i = 0; i < p->keep_outer; i++) {
-        for (int32_t j = 0; j < p->keep_inner; j++) {
-            const int32_t sum = hpx_mean_sum(p, x + i * p->keep_outer_stride + j * p->keep_inner_stride);
-            *y++ = (int8_t)(sum / (p->sum_outer * p->sum_inner));
-        }
-    }
-}
-
 /* The multiplier carries the ratio of the scales and one over the count. */
-HPX_KERNEL void hpx_mean_rescaled(const hpx_mean_params *p, const int8_t *x, int8_t *y)
+HPX_KERNEL void hpx_mean(const hpx_mean_params *p, const int8_t *x, int8_t *y)
 {
     const int32_t bias = -p->input_zero_point * p->sum_outer * p->sum_inner;
     for (int32_t i = 0; i < p->keep_outer; i++) {

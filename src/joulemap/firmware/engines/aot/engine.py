@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joulemap.firmware.engines.aot.emit import emit_sources
 from joulemap.firmware.engines.aot.inputs import check_inputs, draw_inputs
 from joulemap.firmware.engines.aot.lowering import lower_graph
-from joulemap.firmware.engines.aot.oracle import open_oracle, oracle_name
+from joulemap.firmware.engines.aot.oracle import oracle_name, reference_output
 from joulemap.firmware.engines.aot.program import LayerCall, Program
 from joulemap.firmware.engines.aot.tflite.graph import Tensor
 from joulemap.firmware.engines.aot.tflite.reader import parse_model, read_model_bytes
@@ -38,11 +38,7 @@ class AotEngine:
         content = read_model_bytes(path)
         program = lower_graph(parse_model(content))
         fed = draw_inputs(program, seed) if inputs is None else check_inputs(program, inputs)
-        oracle = open_oracle(content, program)
-        reference: bytes | None = None
-        if oracle is not None:
-            oracle.run(fed)
-            reference = oracle.output()
+        reference = reference_output(content, program, fed)
         return PreparedModel(
             summary=_summary(path, content, program),
             files=emit_sources(program, fed),

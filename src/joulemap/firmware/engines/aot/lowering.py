@@ -39,7 +39,7 @@ from joulemap.firmware.engines.aot.tflite.graph import DTYPES, Graph, Operator, 
 
 __all__ = ["FOLDED_OPS", "LOWERED_OPS", "lower_graph"]
 
-ACTIVATIONS_LIMIT_B = 256 << 20
+ACTIVATIONS_LIMIT_B = 64 << 20
 MACS_LIMIT = 4_000_000_000
 
 LOWERED_OPS: Mapping[str, Callable[[OpContext], KernelCall]] = MappingProxyType(

@@ -166,9 +166,10 @@ def lower_fully_connected(ctx: OpContext) -> KernelCall:
 def _require_bias_scale(ctx: OpContext, filter_: Quantization) -> None:
     """Raises EngineError when the bias counts in other steps than the products, as the reference does."""
     bias = ctx.optional_input(2)
-    if bias is None or bias.quantization is None:
+    if bias is None:
         return
+    of_bias = 0.0 if bias.quantization is None else bias.quantization.scale
     product = ctx.quantization(ctx.input(0)).scale * filter_.scale
-    mismatch = abs(product - bias.quantization.scale) / ctx.quantization(ctx.output()).scale
+    mismatch = abs(product - of_bias) / ctx.quantization(ctx.output()).scale
     if mismatch > _BIAS_MISMATCH_LIMIT:
         raise ctx.error("unsupported-quantization", "the bias scale is not input scale times filter scale", bias)

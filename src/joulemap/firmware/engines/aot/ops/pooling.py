@@ -11,7 +11,7 @@ from joulemap.firmware.engines.aot.tflite.graph import Tensor
 
 __all__ = ["lower_average_pool_2d", "lower_max_pool_2d", "lower_mean"]
 
-_MEAN_AXES_LIMIT = 2
+_MEAN_RANK = 4
 
 
 def lower_average_pool_2d(ctx: OpContext) -> KernelCall:
@@ -59,7 +59,7 @@ def _pool(ctx: OpContext, kernel: str) -> KernelCall:
 
 
 def lower_mean(ctx: OpContext) -> KernelCall:
-    """Returns the call of a mean over at most two axes."""
+    """Returns the call of a mean over any of at most four axes."""
     ctx.require_operands(range(2, 3))
     x, y = ctx.input(0, "INT8"), ctx.output("INT8")
     reduced = _mean_axes(ctx, x)
@@ -67,17 +67,18 @@ def lower_mean(ctx: OpContext) -> KernelCall:
     with_ones = tuple(1 if axis in reduced else n for axis, n in enumerate(x.shape))
     ctx.require_shape(y, with_ones if ctx.option("keepDims") else kept)
     of_input, of_output = ctx.quantization(x), ctx.quantization(y)
-    params = _mean_strides(x, reduced) | {
-        "input_zero_point": of_input.zero_point,
-        "output_zero_point": of_output.zero_point,
-    }
     ratio = ctx.multiplier(of_input.scale / of_output.scale, y)
-    same = of_input.scale == of_output.scale and of_input.zero_point == of_output.zero_point
     scaled = _over_count(ratio, math.prod(x.shape[axis] for axis in reduced))
     return KernelCall(
-        kernel="hpx_mean" if same else "hpx_mean_rescaled",
+        kernel="hpx_mean",
         params_type="hpx_mean_params",
-        params=params | ({} if same else {"multiplier": scaled.multiplier, "shift": scaled.shift}),
+        params=_mean_strides(x, reduced)
+        | {
+            "input_zero_point": of_input.zero_point,
+            "output_zero_point": of_output.zero_point,
+            "multiplier": scaled.multiplier,
+            "shift": scaled.shift,
+        },
         activations=(x.index,),
     )
 
@@ -85,13 +86,13 @@ def lower_mean(ctx: OpContext) -> KernelCall:
 def _mean_axes(ctx: OpContext, x: Tensor) -> frozenset[int]:
     axes, values = ctx.constant(1, "INT32")
     rank = len(x.shape)
-    if not 1 <= rank <= 4:
+    if not 1 <= rank <= _MEAN_RANK:
         raise ctx.error("unsupported-op", f"the mean of a tensor of {rank} dimensions", x)
     if any(not -rank <= int(axis) < rank for axis in values.reshape(-1)):
         raise ctx.error("corrupt-model", f"axes {values.reshape(-1).tolist()} of {rank} dimensions", axes)
     reduced = frozenset(int(axis) % rank for axis in values.reshape(-1))
-    if not 1 <= len(reduced) <= _MEAN_AXES_LIMIT or values.size > _MEAN_AXES_LIMIT:
-        raise ctx.error("unsupported-op", f"a mean over {values.size} axes; one or two are taken", axes)
+    if not 1 <= values.size <= _MEAN_RANK:
+        raise ctx.error("unsupported-op", f"a mean over {values.size} axes", axes)
     return reduced
 
 
