@@ -47,9 +47,8 @@ __all__ = [
 Backend = Literal["auto", "numpy", "numba"]
 Floats = NDArray[np.float64]
 
-_NUMBA_PAYS = (
-    1.5e8  # samples + 60 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate)
-)
+# samples + 420 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate.py)
+_NUMBA_PAYS = 2e9
 _WHOLE_NS_LIMIT = 2**53  # a float64 holds every integer of ns up to here (104 days)
 
 
@@ -181,7 +180,7 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
 def _compiled_pays(samples: int, slices: int) -> bool:
     if importlib.util.find_spec("numba") is None:
         return False
-    return "joulemap.trace.kernels" in sys.modules or samples + 60 * slices >= _NUMBA_PAYS
+    return "joulemap.trace.kernels" in sys.modules or samples + 420 * slices >= _NUMBA_PAYS
 
 
 def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
