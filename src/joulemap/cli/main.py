@@ -61,11 +61,12 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one call and returns its exit code; no exception but ``SystemExit`` of the interpreter leaves it."""
-    invocation = Invocation()
+    # read here too, for whatever ends the call before click has parsed it
+    invocation = Invocation(json="--json" in arguments, verbosity=2 if "-vv" in arguments else 0)
     try:
         code = _program.main(args=list(arguments), prog_name="joulemap", standalone_mode=False, obj=invocation)
     except click.ClickException as error:
-        return _tell_usage(error, invocation, arguments)
+        return _tell_usage(error, invocation)
     except (KeyboardInterrupt, click.Abort):
         sys.stderr.write("joulemap: interrupted; nothing was left behind\n")
         return _INTERRUPTED
@@ -101,9 +102,9 @@ def _tell(report: FailureReport, invocation: Invocation, error: Exception) -> in
     return report.exit_code
 
 
-def _tell_usage(error: click.ClickException, invocation: Invocation, arguments: Sequence[str]) -> int:
+def _tell_usage(error: click.ClickException, invocation: Invocation) -> int:
     error.show(sys.stderr)
-    if invocation.json or "--json" in arguments:  # a call that does not parse may end before its flags are read
+    if invocation.json:
         hint = "see joulemap --help"
         _write_document(
             FailureReport(slug="usage", message=error.format_message(), hint=hint, exit_code=error.exit_code)

@@ -71,7 +71,14 @@ def test_names_from_a_file_cannot_steer_the_terminal() -> None:
 
 @pytest.mark.parametrize(
     ("share", "expanded", "text"),
-    [(0.7631, 0.001, "76.3\u2009%"), (0.7631, 0.02, "76\u2009%"), (None, None, "—"), (0.001, 1e-5, "0.1\u2009%")],
+    [
+        (0.7631, 0.001, "76.3\u2009%"),
+        (0.7631, 0.02, "76\u2009%"),
+        (None, None, "—"),
+        (0.001, 1e-5, "0.1\u2009%"),
+        (1e-6, 1e-9, "<0.1\u2009%"),
+        (0.0, 0.0, "0.0\u2009%"),
+    ],
 )
 def test_share(share: float | None, expanded: float | None, text: str) -> None:
     assert format_share(share, expanded) == text

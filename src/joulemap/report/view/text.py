@@ -47,6 +47,8 @@ def format_share(share: float | None, expanded: float | None) -> str:
     """Returns a share as per cent with no more decimals than its uncertainty supports."""
     if share is None:
         return DASH
+    if 0 < share < 0.0005:
+        return "<0.1\u2009%"
     decimals = 1 if expanded is None or expanded < 0.005 else 0
     return f"{100 * share:.{decimals}f}\u2009%"
 
