@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -50,70 +51,74 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_model(tmp_path_factory.mktemp("model") / "small.tflite")
 
 
-def session_members(session: int) -> list[int]:
-    """Returns the living processes of a session."""
-    members = []
+def living(mark: str) -> list[int]:
+    """Returns the processes whose environment holds the mark: children inherit it, whatever session they open."""
+    found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
+                carries = mark.encode() in (entry / "environ").read_bytes()
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                members.append(int(entry.name))
-    return members
+            if carries:
+                found.append(int(entry.name))
+    return found
 
 
-def assert_nothing_is_left(session: int, folder: Path) -> None:
+@pytest.fixture
+def mark() -> str:
+    return f"joulemap-test-{uuid.uuid4().hex}"
+
+
+def started(arguments: list[str], mark: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "JOULEMAP_TEST_MARK": mark},
+    )
+
+
+def assert_nothing_is_left(mark: str, folder: Path) -> None:
     deadline_s = time.monotonic() + 5
-    while session_members(session) and time.monotonic() < deadline_s:
+    while living(mark) and time.monotonic() < deadline_s:
         time.sleep(0.02)
-    assert session_members(session) == []
+    assert living(mark) == []
     assert leftovers(folder) == []
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for orphans in /proc")
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupt_in_this_stage_leaves_nothing(stage: str, model: Path, tmp_path: Path) -> None:
+def test_an_interrupt_in_this_stage_leaves_nothing(stage: str, model: Path, tmp_path: Path, mark: str) -> None:
     word = stage.replace("_", " ")
-    command = [sys.executable, "-c", TRIPWIRE, word, "profile", str(model), "-o", str(tmp_path / "x.jm")]
-    process = subprocess.Popen(
-        [*command, "--count", "20", "--repeats", "2"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    flags = ["-o", str(tmp_path / "x.jm"), "--count", "20", "--repeats", "2"]
+    process = started(["-c", TRIPWIRE, word, "profile", str(model), *flags], mark)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert word in err
     assert err.rstrip().endswith("joulemap: interrupted; nothing was left behind")
     assert "Traceback" not in err
     assert out == ""
-    assert_nothing_is_left(process.pid, tmp_path)
+    assert_nothing_is_left(mark, tmp_path)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for orphans in /proc")
-def test_an_interrupt_of_the_whole_group_while_the_board_runs_leaves_nothing(model: Path, tmp_path: Path) -> None:
-    """A terminal sends Ctrl-C to every process of the group: the board's own must not outlive it."""
+def test_an_interrupt_while_the_board_runs_leaves_nothing(model: Path, tmp_path: Path, mark: str) -> None:
+    """Ctrl-C goes to the whole group of the terminal, in the middle of a gate that takes many seconds."""
     script = "from joulemap.cli.main import main; main()"
-    arguments = ["profile", str(model), "-o", str(tmp_path / "x.jm"), "--count", "200000"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    flags = ["-o", str(tmp_path / "x.jm"), "--count", "200000"]
+    process = started(["-c", script, "profile", str(model), *flags], mark)
     assert process.stderr is not None
     for line in process.stderr:
         if "capture power observation" in line:
             break
-    time.sleep(0.3)  # the emulation of this gate takes many seconds
-    assert len(session_members(process.pid)) >= 2
+    time.sleep(0.3)
+    assert len(living(mark)) >= 2  # the program and its board
     os.killpg(process.pid, signal.SIGINT)
-    rest = process.stderr.read()
-    assert process.wait(timeout=30) == 130, rest
-    process.stderr.close()
+    out, rest = process.communicate(timeout=30)
+    assert process.returncode == 130, rest
     assert "Traceback" not in rest
-    assert_nothing_is_left(process.pid, tmp_path)
+    assert out == ""
+    assert_nothing_is_left(mark, tmp_path)
