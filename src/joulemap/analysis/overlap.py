@@ -41,12 +41,14 @@ class _Overlap:
         energy_j: (regions,) J, the gap last; they add up to the gate's energy.
         slope_w: (2, regions) change per shift of the schedule to later and to earlier, W.
         lost_s: (regions,) time that was lost, s.
+        unsettled_j: (regions,) what a second round of handing back would move, J.
         gate: energy inside GATE.
     """
 
     energy_j: Array
     slope_w: Array
     lost_s: Array
+    unsettled_j: Array
     gate: GateEnergy
 
 
@@ -81,6 +83,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
         return 1.96 * math.sqrt(noise**2 / duration_s + aligned**2 + blurred**2)
 
     slope_w = np.mean([part.slope_w for part in parts], axis=0)
+    unsettled_j = np.mean([part.unsettled_j for part in parts], axis=0) / count
     groups = []
     for group in choose_groups(schedule.region_s, half_width):
         member = _member(group, schedule.layers)
@@ -105,6 +108,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
                     *repeats,
                     *instrument_terms(spec, value_j, duration_s),
                     Term(name="edges", std=shift_j, rectangular=rectangular),
+                    Term(name="shape", std=abs(float(unsettled_j[member].sum()))),
                     Term(name="lost", std=math.hypot(*lost_j) / len(captures) / count),
                 ),
             )
@@ -135,15 +139,18 @@ def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Ove
     ]
     planned_s = np.append(schedule.duration_s, schedule.gap_s) * count
     power_w = np.divide(seen_j, seen_s, out=np.full(seen_j.size, seen_j.sum() / seen_s.sum()), where=seen_s > 0)
-    handed_j = seen_j - _blurred(capture, schedule, bounds_s, seen_s) @ power_w
+    blur_s = _blurred(capture, schedule, bounds_s, seen_s)
+    handed_j = seen_j - blur_s @ power_w
     energy_j = np.where(seen_s > 0, (seen_j + handed_j) / np.maximum(seen_s, 1e-300), power_w) * planned_s
     sharp_w = np.divide(energy_j, planned_s, out=power_w.copy(), where=planned_s > 0)
+    unsettled_j = seen_j - blur_s @ sharp_w
     gate = gate_energy(capture, schedule, count, sharp_w)
     energy_j[-1] = gate.energy_j - float(energy_j[:-1].sum())
     return _Overlap(
         energy_j=energy_j,
         slope_w=(np.stack(moved_j) - seen_j) / shift_s,
         lost_s=np.maximum(planned_s - seen_s, 0.0) if capture.trace.gaps.size else np.zeros(planned_s.size),
+        unsettled_j=unsettled_j,
         gate=gate,
     )
 

@@ -21,8 +21,9 @@ from joulemap.analysis.budget import (
     single_shift_std_s,
 )
 from joulemap.analysis.capture import GatedCapture
+from joulemap.analysis.design import build_rows
 from joulemap.analysis.grouping import LIMIT, LayerGroup, choose_groups
-from joulemap.analysis.least_squares import PooledFit, build_rows, fit_pooled
+from joulemap.analysis.least_squares import PooledFit, fit_pooled
 from joulemap.analysis.schedule import LayerSchedule
 from joulemap.analysis.uncertainty import Kind, Term
 from joulemap.records.energy import Resolution
@@ -137,13 +138,11 @@ def _energies(
     gates: Sequence[GateEnergy],
     schedule: LayerSchedule,
 ) -> tuple[GroupEnergy, ...]:
-    spec, sample_s = captures[0].spec, captures[0].period_s
-    noise_j = spec.noise_std_w * sample_s
+    spec = captures[0].spec
     totals_j = np.array([gate.energy_j for gate in gates])
     spread = _repeatability(totals_j)
     shift_s = math.hypot(shared_shift_std_s(spec, schedule.boundary_std_s), single_shift_std_s(captures))
     shifted_w = _shifted(captures, profile, count, shift_s)
-    ripple_w = math.sqrt(max(fit.residual_std_j**2 - noise_j**2, 0.0)) / sample_s
     rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
     lost_share = [lost_std_j(c, g.lost_s, g.spread_w) / g.energy_j for c, g in zip(captures, gates, strict=True)]
     result = []
@@ -151,7 +150,6 @@ def _energies(
         weight_s = group.weight(schedule.region_s)
         duration_s = float(weight_s.sum())
         energy_j = float(weight_s @ fit.power_w)
-        blurred_s = min(sample_s, duration_s) / 6.0 * math.sqrt(2.0)
         result.append(
             GroupEnergy(
                 group=group,
@@ -162,7 +160,6 @@ def _energies(
                     Term(name="noise", std=math.sqrt(fit.variance(weight_s)), kind=Kind.A, dof=fit.dof),
                     *instrument_terms(spec, energy_j, duration_s),
                     Term(name="edges", std=abs(float(weight_s @ shifted_w)) * shift_s, rectangular=rectangular),
-                    Term(name="shape", std=blurred_s * ripple_w),
                     Term(name="lost", std=abs(energy_j) * math.hypot(*lost_share) / len(captures)),
                 ),
             )

@@ -98,6 +98,17 @@ class LayerSchedule:
         spent_s[:, -1] = time_s - spent_s[:, :-1].sum(axis=1)
         return spent_s
 
+    def split(self, parts: int) -> LayerSchedule:
+        """Returns the schedule with each layer cut into equal parts, (parts * layers) in order."""
+        part_s = np.repeat(self.duration_s / parts, parts)
+        offset_s = np.tile(np.arange(parts), self.layers) * part_s
+        return LayerSchedule(
+            start_s=np.repeat(self.start_s, parts) + offset_s,
+            duration_s=part_s,
+            period_s=self.period_s,
+            boundary_std_s=self.boundary_std_s,
+        )
+
     def scaled(self, period_s: float) -> LayerSchedule:
         """Returns the schedule stretched to another period, s."""
         scale = period_s / self.period_s
