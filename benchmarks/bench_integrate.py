@@ -130,7 +130,7 @@ def prepare_uniform(slices: tuple[Ints, Ints]) -> tuple[Ints, Floats, Ints, Floa
     order = np.argsort(bounds)
     index, rest = np.divmod(bounds[order], STEP_NS)
     m = slices[0].size
-    return index, rest.astype(np.float64), order, np.empty((m, 5)), np.empty(m)
+    return index, rest.astype(np.float64), order, np.empty((m, 4)), np.empty(m)
 
 
 @numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -175,7 +175,7 @@ def run_accuracy(samples: int) -> None:
         order = np.argsort(bounds)
         exact = np.array([sum_exactly(trace, a, b) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
         for carry in (0.0, 1e13):
-            opened, energy = np.empty((rows, 5)), np.empty(rows)
+            opened, energy = np.empty((rows, 4)), np.empty(rows)
             if edges_ns is None:
                 index, rest = np.divmod(bounds[order] - START_NS, STEP_NS)
                 places = (float(STEP_NS), index, rest.astype(np.float64), order)
@@ -245,7 +245,7 @@ def run_threshold(rounds: int) -> None:
         "import time, numpy, joulemap.trace; t = time.perf_counter();"
         " import joulemap.trace.kernels as k; import numpy as n; e = n.empty(0);"
         " k.integrate_uniform(n.ones(4, 'f4'), 1.0, n.empty(0, int), e, n.empty(0, int), n.array([[0, 4]]), False, 0.0,"
-        " n.empty((0, 5)), e); print(time.perf_counter() - t)"
+        " n.empty((0, 4)), e); print(time.perf_counter() - t)"
     )
     runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in "123"]
     import_s = min(float(run.stdout) for run in runs)  # the first one may compile

@@ -60,8 +60,8 @@ def locate_instants(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Fl
         return index, offset_ns + part_ns if part_ns.size else offset_ns
     step_ns = trace.step_ns
     if relative_ns.dtype == np.int64 and step_ns.is_integer():
-        index = np.asarray(relative_ns // np.int64(step_ns), np.int64)
-        return index, (relative_ns - index * np.int64(step_ns)).astype(np.float64)
+        index, rest_ns = np.divmod(relative_ns, np.int64(step_ns))
+        return np.asarray(index, np.int64), rest_ns.astype(np.float64)
     offset_ns = np.fmod(relative_ns.astype(np.float64), step_ns)
     return np.rint((relative_ns - offset_ns) / step_ns).astype(np.int64), offset_ns
 

@@ -46,9 +46,10 @@ __all__ = [
 
 Backend = Literal["auto", "numpy", "numba"]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-# samples + 420 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate.py)
-_NUMBA_PAYS = 2e9
+# samples + 400 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate.py)
+_NUMBA_PAYS = 1.5e9
 _WHOLE_NS_LIMIT = 2**53  # a float64 holds every integer of ns up to here (104 days)
 
 
@@ -180,7 +181,7 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
 def _compiled_pays(samples: int, slices: int) -> bool:
     if importlib.util.find_spec("numba") is None:
         return False
-    return "joulemap.trace.kernels" in sys.modules or samples + 420 * slices >= _NUMBA_PAYS
+    return "joulemap.trace.kernels" in sys.modules or samples + 400 * slices >= _NUMBA_PAYS
 
 
 def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
@@ -192,53 +193,44 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
     covered_s = _covered_s(trace, start_ns, end_ns)
+    samples = _samples(trace)
     if backend == "numba" or (backend == "auto" and _compiled_pays(trace.n, start_ns.size)):
-        energy_j = _integrate_compiled(trace, start_ns, end_ns)
+        empty = start_ns == end_ns
+        places = _arrange(trace, start_ns, end_ns)
+        del start_ns, end_ns  # the kernel's memory is what counts: 100 bytes per slice in all
+        energy_j = _run_kernel(samples, places)
+        energy_j[empty] = 0.0  # the end of an empty slice may be visited before its start
     else:
         start, start_in_ns = locate_instants(trace, start_ns)
         end, end_in_ns = locate_instants(trace, end_ns)
         positions = Positions(start=start, start_ns=start_in_ns, end=end, end_ns=end_in_ns)
-        energy_j = integrate_positions(_samples(trace), positions) * 1e-9
+        energy_j = integrate_positions(samples, positions) * 1e-9
     return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
 
 
-def _integrate_compiled(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
-    from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
-
-    samples = _samples(trace)
+def _arrange(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> tuple[Ints, Floats, Ints]:
+    # the bounds in order of time as the kernels want them, and which bound each of them is
     bounds_ns, order = sort_instants(np.concatenate([start_ns, end_ns]))
-    opened, energy_wns = np.empty((start_ns.size, 5)), np.empty(start_ns.size)
     if trace.edges_ns is None:
         index, offset_ns = locate_instants(trace, bounds_ns)
-        del bounds_ns
+        return index, offset_ns, order
+    whole_ns, part_ns = split_instants(bounds_ns)
+    return whole_ns + np.int64(trace.start_ns), part_ns, order
+
+
+def _run_kernel(samples: Samples, places: tuple[Ints, Floats, Ints]) -> Floats:
+    from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
+
+    m = places[2].size // 2
+    opened, energy_j = np.empty((m, 4)), np.empty(m)
+    if samples.edges_ns is None:
+        assert samples.step_ns is not None  # exactly one of the two is given
         kernels.integrate_uniform(
-            samples.power_w,
-            trace.step_ns,
-            index,
-            offset_ns,
-            order,
-            samples.runs,
-            samples.point,
-            0.0,
-            opened,
-            energy_wns,
+            samples.power_w, samples.step_ns, *places, samples.runs, samples.point, 0.0, opened, energy_j
         )
     else:
-        whole_ns, part_ns = split_instants(bounds_ns)
-        del bounds_ns
-        whole_ns += np.int64(trace.start_ns)
         kernels.integrate_edges(
-            samples.power_w,
-            trace.edges_ns,
-            whole_ns,
-            part_ns,
-            order,
-            samples.runs,
-            samples.point,
-            0.0,
-            opened,
-            energy_wns,
+            samples.power_w, samples.edges_ns, *places, samples.runs, samples.point, 0.0, opened, energy_j
         )
-    energy_wns[start_ns == end_ns] = 0.0  # the end of an empty slice may be visited before its start
-    energy_wns *= 1e-9
-    return energy_wns
+    energy_j *= 1e-9
+    return energy_j

@@ -149,7 +149,7 @@ def integrate_uniform(
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_w: the prefix starts from this sum of samples; only its rounding could ever be seen.
-        opened: (m, 5) scratch, one cache line per slice: prefix past its first interval, head, place of its start.
+        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
@@ -157,6 +157,7 @@ def integrate_uniform(
     high, low = carry_w, 0.0  # sum of the samples before position
     past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
     started = False
+    entered = 0  # rank of the first bound inside the interval at position
     run, run_begin, run_end = _run_at(runs, 0, position)
     for j in range(len(order)):
         here, here_ns = index[j], offset_ns[j]
@@ -168,7 +169,7 @@ def integrate_uniform(
             else:
                 high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
                 run, run_begin, run_end = _run_at(runs, run, here)
-            position = here
+            position, entered = here, j
         here_w = np.float64(power_w[here]) if run_begin <= here < run_end else 0.0
         next_w = np.float64(power_w[here + 1]) if point and run_begin <= here and here + 1 < run_end else here_w
         row = order[j]
@@ -177,12 +178,12 @@ def integrate_uniform(
                 past_high, past_low = _add(high, low, 0.5 * (here_w + next_w))
                 started = True
             head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
-            opened[row, 0], opened[row, 1] = past_high, past_low
-            opened[row, 2], opened[row, 3], opened[row, 4] = head_wns, here_ns, here
+            opened[row, 0], opened[row, 1], opened[row, 2], opened[row, 3] = past_high, past_low, head_wns, j
         else:
             row -= m
-            if opened[row, 4] == here:
-                energy_wns[row] = _piece(here_w, next_w, (opened[row, 3], here_ns), step_ns)
+            begin = int(opened[row, 3])
+            if begin >= entered:
+                energy_wns[row] = _piece(here_w, next_w, (offset_ns[begin], here_ns), step_ns)
             else:
                 whole_w = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = _piece(here_w, next_w, (0.0, here_ns), step_ns)
@@ -238,6 +239,12 @@ def _advance_edges(
 
 
 @_compiled
+def _offset(whole_ns: NDArray[np.int64], part_ns: NDArray[np.float64], j: int, edge_ns: int) -> float:
+    offset_ns = np.float64(whole_ns[j] - edge_ns)
+    return offset_ns + part_ns[j] if len(part_ns) else offset_ns
+
+
+@_compiled
 def integrate_edges(
     power_w: _Power,
     edges_ns: NDArray[np.int64],
@@ -261,7 +268,7 @@ def integrate_edges(
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_wns: the prefix starts from this energy; only its rounding could ever be seen.
-        opened: (m, 5) scratch, one cache line per slice: prefix past its first interval, head, place of its start.
+        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
@@ -269,6 +276,7 @@ def integrate_edges(
     high, low = carry_wns, 0.0  # energy before position
     past_high, past_low = high, low  # the same with position's own, kept apart: a head must not cancel against it
     started = False
+    entered = 0  # rank of the first bound inside the interval at position
     run, run_begin, run_end = _run_at(runs, 0, position)
     for j in range(len(order)):
         here = _seek(edges_ns, position, whole_ns[j])
@@ -280,25 +288,24 @@ def integrate_edges(
             else:
                 high, low = _advance_edges(power_w, edges_ns, (position, here), run, runs, point, (high, low))
                 run, run_begin, run_end = _run_at(runs, run, here)
-            position = here
+            position, entered = here, j
         here_w = np.float64(power_w[here]) if run_begin <= here < run_end else 0.0
         next_w = np.float64(power_w[here + 1]) if point and run_begin <= here and here + 1 < run_end else here_w
         step_ns = np.float64(edges_ns[here + 1] - edges_ns[here]) if here < len(power_w) else 1.0
-        here_ns = np.float64(whole_ns[j] - edges_ns[here])
-        if len(part_ns):
-            here_ns += part_ns[j]
+        here_ns = _offset(whole_ns, part_ns, j, edges_ns[here])
         row = order[j]
         if row < m:
             if not started:
                 past_high, past_low = _add(high, low, 0.5 * (here_w + next_w) * step_ns)
                 started = True
             head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
-            opened[row, 0], opened[row, 1] = past_high, past_low
-            opened[row, 2], opened[row, 3], opened[row, 4] = head_wns, here_ns, here
+            opened[row, 0], opened[row, 1], opened[row, 2], opened[row, 3] = past_high, past_low, head_wns, j
         else:
             row -= m
-            if opened[row, 4] == here:
-                energy_wns[row] = _piece(here_w, next_w, (opened[row, 3], here_ns), step_ns)
+            begin = int(opened[row, 3])
+            if begin >= entered:
+                begin_ns = _offset(whole_ns, part_ns, begin, edges_ns[here])
+                energy_wns[row] = _piece(here_w, next_w, (begin_ns, here_ns), step_ns)
             else:
                 whole_wns = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = _piece(here_w, next_w, (0.0, here_ns), step_ns)

@@ -209,7 +209,7 @@ def test_a_long_carry_costs_no_digit() -> None:
 
     index = np.concatenate([first, last])
     order = np.argsort(index, kind="stable")
-    opened, energy = np.empty((200, 5)), np.empty(200)
+    opened, energy = np.empty((200, 4)), np.empty(200)
     places = (index[order], np.zeros(400), order)
     kernels.integrate_uniform(power, 1.0, *places, runs, False, 1e13, opened, energy)
     assert energy == pytest.approx(exact, rel=1e-12, abs=0)
