@@ -57,6 +57,20 @@ def test_a_cancelled_wake_up_does_not_cut_a_later_sleep_short() -> None:
         assert session.time_ns - before_ns == 100_000_000
 
 
+def test_a_wake_up_that_came_before_the_sleep_is_not_lost() -> None:
+    artifact = build_firmware(
+        "volatile uint32_t woken; int main(void) { wake_after_us(10); for (volatile int i = 0; i < 1000; i++) {}"
+        " sleep_once(); woken = 1; sleep_once(); woken = 2; park(); }"
+    )
+    with open_session(artifact) as session:
+        session.reset(SECOND)
+        assert session.run().reason is StopReason.IDLE
+        assert read_word(session, artifact, "woken") == 1  # it came once
+        before_ns = session.time_ns
+        session.advance(1e-3)
+        assert session.time_ns - before_ns == 1_000_000
+
+
 def test_an_awake_core_goes_on_while_time_passes() -> None:
     artifact = build_firmware(
         "volatile uint32_t phase; int main(void) { outputs(READY); for (volatile int i = 0; i < 1000; i++) {}"
@@ -174,6 +188,9 @@ def test_a_board_refuses_what_it_was_not_prepared_for() -> None:
             session.set_line(Line.GATE, level=True)
         with pytest.raises(ValueError, match="finite"):
             session.advance(float("nan"))
+        for factors in ({"run_factor": 0.0}, {"run_factor": float("nan")}, {"layer_factors": (1.0, 2.0)}):
+            with pytest.raises(ValueError, match="factors"):
+                session.reset(ResetOptions(deadline_s=1.0, **factors))
         with pytest.raises(PowerError) as caught:
             session.reset(ResetOptions(deadline_s=5000.0, record_rail=True))
         assert caught.value.slug == "window-too-long"

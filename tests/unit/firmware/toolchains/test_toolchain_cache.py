@@ -38,13 +38,14 @@ def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
     calls: list[str] = []
     path, _ = cache.build("kind", "key", "out.bin", _write("content", calls))
     digest = path.with_name("sha256")
-    {
+    damages: dict[str, Callable[[], object]] = {
         "flip": lambda: path.write_text("contend"),
         "truncate": lambda: path.write_text("cont"),
         "remove": path.unlink,
         "no digest": digest.unlink,
         "bad digest": lambda: digest.write_bytes(b"\xff\xfe"),
-    }[damage]()
+    }
+    damages[damage]()
     assert cache.find("kind", "key") is None
     path, reused = cache.build("kind", "key", "out.bin", _write("content", calls))
     assert (path.read_text(), reused, len(calls)) == ("content", False, 2)

@@ -27,6 +27,7 @@ __all__ = ["Pricing", "VirtualM33Session"]
 Pricing = str
 _ROW_NS = 1000
 _MAX_ROWS = 1_000_000_000
+_MAX_FACTOR = 100.0
 _LINE_BITS = {Line.READY: 1, Line.GATE: 2}
 _LINES = {bit: line for line, bit in _LINE_BITS.items()}
 _QUICK_WALL_S = 60.0
@@ -67,9 +68,9 @@ class VirtualM33Session:
         self._deadline_s = 0.0
         self._run_factor = 1.0
         self._recorded = False
+        self._layer_count = 0
         self._time_ns = 0
         self._throttled_ns = 0
-        self._levels = 0
 
     @property
     def target_id(self) -> str:
@@ -102,6 +103,7 @@ class VirtualM33Session:
             layer_entries=[image.symbols[name][0] for name in layer_symbols],
             coefficients=self._model.coefficients(core_hz=self._target.operating_point.core_hz),
         )
+        self._layer_count = len(layer_symbols)
 
     def reset(self, options: ResetOptions) -> None:
         """Resets the core to the start of the image; time, lines, rail and counts start anew."""
@@ -113,8 +115,13 @@ class VirtualM33Session:
                 slug="window-too-long",
                 phase="power",
             )
+        factors = (options.run_factor, *options.layer_factors)
+        if not all(0 < factor < _MAX_FACTOR for factor in factors):
+            raise ValueError(f"factors must lie in 0..{_MAX_FACTOR}, got {factors}")
+        if len(options.layer_factors) not in (0, self._layer_count):
+            raise ValueError(f"{len(options.layer_factors)} layer factors for {self._layer_count} layers")
         self._deadline_s, self._run_factor, self._recorded = options.deadline_s, options.run_factor, options.record_rail
-        self._time_ns = self._throttled_ns = self._levels = 0
+        self._time_ns = self._throttled_ns = 0
         self._call(
             "reset",
             deadline_ns=deadline_ns,
@@ -157,8 +164,7 @@ class VirtualM33Session:
         """Drives GO; the firmware sees it when it next reads its input."""
         if line is not Line.GO:
             raise ValueError(f"{line} is driven by the firmware")
-        self._levels = int(level)
-        self._call("inputs", levels=self._levels)
+        self._call("inputs", levels=int(level))
 
     def read_memory(self, address: int, size_b: int) -> bytes:
         """Returns RAM or flash without disturbing the core."""

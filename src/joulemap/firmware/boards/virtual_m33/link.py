@@ -7,6 +7,7 @@ the messages mean.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import select
 import subprocess
@@ -100,8 +101,10 @@ class WorkerLink:
 
     def read_rows(self, count: int) -> NDArray[np.uint32]:
         """Returns a copy of the first rows of the shared memory: (count,) fJ."""
-        self._rows.seek(0)
-        return np.frombuffer(self._rows.read(4 * count), np.uint32)
+        if not count:
+            return np.zeros(0, np.uint32)
+        with mmap.mmap(self._rows.fileno(), 4 * count, prot=mmap.PROT_READ) as shared:
+            return np.frombuffer(bytearray(shared), np.uint32)
 
     def close(self) -> None:
         """Ends the worker; idempotent."""

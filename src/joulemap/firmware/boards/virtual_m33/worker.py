@@ -57,51 +57,35 @@ def fields_of(kind: Any, *names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names]
 
 
-class Coefficients(ctypes.Structure):
-    """Layout of ``struct coefficients``."""
-
-    _fields_ = (
-        *fields_of(ctypes.c_uint32 * 10, "class_cycles", "class_fj"),
-        *fields_of(ctypes.c_uint32 * 4, "traffic_fj_per_b", "peripheral_uw"),
-        *fields_of(ctypes.c_uint32, "static_uw", "clock_fj_per_cycle", "sleep_static_uw", "sleep_clock_fj_per_cycle"),
-        *fields_of(ctypes.c_uint32, "wake_cycles", "period_ns", "throttled_period_ns"),
-    )
+def layout(name: str, *fields: tuple[str, Any]) -> Any:
+    """Returns the type of a C struct of ``board.h`` or ``api.c``."""
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
-class Emulator(ctypes.Structure):
-    """Layout of ``struct emulator``."""
-
-    _fields_ = fields_of(ctypes.c_void_p, "stop", "start", "read_registers", "write_registers")
-
-
-class Description(ctypes.Structure):
-    """Layout of ``struct description``."""
-
-    _fields_ = (
-        ("image", ctypes.c_char_p),
-        *fields_of(ctypes.c_uint32, "image_b", "code_b"),
-        ("ram", ctypes.c_void_p),
-        *fields_of(ctypes.c_uint32, "ram_b", "layer_count"),
-        ("layer_entries", ctypes.POINTER(ctypes.c_uint32)),
-    )
-
-
-class RunOptions(ctypes.Structure):
-    """Layout of ``struct run_options``."""
-
-    _fields_ = (
-        ("rows", ctypes.c_void_p),
-        *fields_of(ctypes.c_uint64, "row_capacity", "row_ns", "deadline_ns", "brown_out_ns", "throttle_ns"),
-        ("run_factor", ctypes.c_uint64),
-        ("layer_factors", ctypes.POINTER(ctypes.c_uint64)),
-        *fields_of(ctypes.c_uint32, "fault_select", "fault_argument", "pricing"),
-    )
-
-
-class Edge(ctypes.Structure):
-    """Layout of ``struct edge``."""
-
-    _fields_ = (("time_ns", ctypes.c_uint64), *fields_of(ctypes.c_uint32, "line", "level"))
+COEFFICIENTS = layout(
+    "coefficients",
+    *fields_of(ctypes.c_uint32 * 10, "class_cycles", "class_fj"),
+    *fields_of(ctypes.c_uint32 * 4, "traffic_fj_per_b", "peripheral_uw"),
+    *fields_of(ctypes.c_uint32, "static_uw", "clock_fj_per_cycle", "sleep_static_uw", "sleep_clock_fj_per_cycle"),
+    *fields_of(ctypes.c_uint32, "wake_cycles", "period_ns", "throttled_period_ns"),
+)
+EMULATOR = layout("emulator", *fields_of(ctypes.c_void_p, "stop", "start", "read_registers", "write_registers"))
+DESCRIPTION = layout(
+    "description",
+    ("image", ctypes.c_char_p),
+    *fields_of(ctypes.c_uint32, "image_b", "code_b"),
+    ("ram", ctypes.c_void_p),
+    *fields_of(ctypes.c_uint32, "ram_b", "layer_count"),
+    ("layer_entries", ctypes.POINTER(ctypes.c_uint32)),
+)
+RUN_OPTIONS = layout(
+    "run_options",
+    ("rows", ctypes.c_void_p),
+    *fields_of(ctypes.c_uint64, "row_capacity", "row_ns", "deadline_ns", "brown_out_ns", "throttle_ns", "run_factor"),
+    ("layer_factors", ctypes.POINTER(ctypes.c_uint64)),
+    *fields_of(ctypes.c_uint32, "fault_select", "fault_argument", "pricing"),
+)
+EDGE = layout("edge", ("time_ns", ctypes.c_uint64), *fields_of(ctypes.c_uint32, "line", "level"))
 
 
 def q32(factor: float) -> int:
@@ -167,16 +151,16 @@ class Board:
         self._ram_anchor = ctypes.c_char.from_buffer(self._ram)
         entries = rest["layer_entries"]
         self._layer_count = len(entries)
-        description = Description(
+        description = DESCRIPTION(
             content, len(content), code_b, ctypes.addressof(self._ram_anchor), ram_b, len(entries),
             (ctypes.c_uint32 * max(1, len(entries)))(*entries),
         )  # fmt: skip
-        coefficients = Coefficients(
+        coefficients = COEFFICIENTS(
             **{name: tuple(value) if isinstance(value, list) else value for name, value in rest["coefficients"].items()}
         )
         library = binding.uclib
         names = ("uc_emu_stop", "uc_emu_start", "uc_reg_read_batch", "uc_reg_write_batch")
-        emulator = Emulator(*(ctypes.cast(getattr(library, name), ctypes.c_void_p) for name in names))
+        emulator = EMULATOR(*(ctypes.cast(getattr(library, name), ctypes.c_void_p) for name in names))
         board = self._core.board_new(
             ctypes.byref(description), ctypes.byref(coefficients), ctypes.byref(emulator),
             (ctypes.c_int * len(REGISTER_IDS))(*REGISTER_IDS),
@@ -198,7 +182,7 @@ class Board:
         capacity = deadline_ns // rest["row_ns"] + 2 if record else 0
         factors = rest["layer_factors"]
         layer_factors = (ctypes.c_uint64 * len(factors))(*map(q32, factors)) if factors else None
-        options = RunOptions(
+        options = RUN_OPTIONS(
             self._rows.resize(capacity), capacity, rest["row_ns"], deadline_ns, rest["brown_out_ns"] or NEVER,
             rest["throttle_ns"] or NEVER, q32(rest["run_factor"]), layer_factors, rest["fault_select"],
             rest["fault_argument"], PRICINGS.index(pricing),
@@ -276,7 +260,7 @@ class Board:
 
     def edges(self) -> dict[str, Any]:
         """Returns every edge of READY and GATE: [time_ns, line, level]."""
-        out = (Edge * max(1, self.state()["edges"]))()
+        out = (EDGE * max(1, self.state()["edges"]))()
         self._core.board_read_edges(self._board, out)
         return {"edges": [[e.time_ns, e.line, e.level] for e in out[: self.state()["edges"]]]}
 
@@ -348,18 +332,19 @@ class Board:
 
     def _execute(self, board: ctypes.c_void_p, until: int, pause_ns: int) -> dict[str, Any]:
         main = self._emulators[0]
-        self._core.board_resume(board, until, ctypes.c_uint64(pause_ns))
-        try:
-            main.emu_start(self._pc | 1, 0xFFFFFFFE)
-        except unicorn.UcError as error:
-            self._fault = self._describe_fault(main, error)
-            self._core.board_locked_up(board)
-        self._pc = main.reg_read(arm_const.UC_ARM_REG_PC)
-        state = self.state()
-        if self._fault is None and STOPS[state["stop"]] == "idle":
-            self._core.board_fell_asleep(board)
-            state = self.state()
-        return state
+        asleep = False
+        while not asleep:
+            self._core.board_resume(board, until, ctypes.c_uint64(pause_ns))
+            try:
+                main.emu_start(self._pc | 1, 0xFFFFFFFE)
+            except unicorn.UcError as error:
+                self._fault = self._describe_fault(main, error)
+                self._core.board_locked_up(board)
+            self._pc = main.reg_read(arm_const.UC_ARM_REG_PC)
+            if self._fault is not None or STOPS[self.state()["stop"]] != "idle":
+                break
+            asleep = bool(self._core.board_fell_asleep(board))
+        return self.state()
 
     def _describe_fault(self, main: Any, error: Exception) -> dict[str, Any]:
         names = (*CORE_REGISTERS, "pc")

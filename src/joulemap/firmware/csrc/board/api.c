@@ -86,12 +86,20 @@ EXPORT void board_reset(struct board *board, const struct run_options *options, 
     plan_next_event(board);
 }
 
+/* 1 when the wake-up was due; it comes once. */
+static int take_wake_up(struct board *board) {
+    if (!board->wake_ns || board->wake_ns > time_at(board, board->cycles)) return 0;
+    board->wake_ns = 0;
+    return 1;
+}
+
 /* Before the emulator runs: which lines stop it and at which time at the latest. Wakes a sleeping core. */
 EXPORT void board_resume(struct board *board, uint32_t wanted_lines, uint64_t pause_ns) {
     board->stop = STOP_NONE;
     board->wanted = wanted_lines;
     board->limit_ns = nearest(nearest(board->options.deadline_ns, board->options.brown_out_ns), pause_ns);
     if (board->core_state == CORE_ASLEEP) {
+        take_wake_up(board);
         set_core_state(board, CORE_AWAKE);
         uint64_t cycles = board->coefficients.wake_cycles;
         spend(board, cycles, cycles * board->fj_per_cycle);
@@ -99,8 +107,12 @@ EXPORT void board_resume(struct board *board, uint32_t wanted_lines, uint64_t pa
     plan_next_event(board);
 }
 
-/* After the emulator came back without a stop: the core sleeps. */
-EXPORT void board_fell_asleep(struct board *board) { set_core_state(board, CORE_ASLEEP); }
+/* After the emulator came back without a stop: the core sleeps, unless its wake-up is already pending; 1 if it sleeps. */
+EXPORT int board_fell_asleep(struct board *board) {
+    if (take_wake_up(board)) return 0;
+    set_core_state(board, CORE_ASLEEP);
+    return 1;
+}
 
 /* After a fault: the core is locked up until reset. */
 EXPORT void board_locked_up(struct board *board) { set_core_state(board, CORE_LOCKED); }
