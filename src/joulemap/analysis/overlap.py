@@ -84,6 +84,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
 
     slope_w = np.mean([part.slope_w for part in parts], axis=0)
     unsettled_j = np.mean([part.unsettled_j for part in parts], axis=0) / count
+    spread_w = float(np.mean([part.gate.spread_w for part in parts]))
     groups = []
     for group in choose_groups(schedule.region_s, half_width):
         member = _member(group, schedule.layers)
@@ -92,6 +93,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
         value_j, repeats = repeat_terms(energy_j[:, member].sum(axis=1), single_std=single_j)
         slope_j_s = float(np.abs(slope_w[:, member].sum(axis=1)).max()) / count
         shift_j = slope_j_s * (shift_s if len(captures) > 1 else math.hypot(shift_s, jitter_s))
+        unseen_j = _unseen_s(schedule, group, sample_s) * spread_w
         rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
         lost_j = np.array(
             [
@@ -108,7 +110,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
                     *repeats,
                     *instrument_terms(spec, value_j, duration_s),
                     Term(name="edges", std=shift_j, rectangular=rectangular),
-                    Term(name="shape", std=abs(float(unsettled_j[member].sum()))),
+                    Term(name="shape", std=math.hypot(float(unsettled_j[member].sum()), unseen_j)),
                     Term(name="lost", std=math.hypot(*lost_j) / len(captures) / count),
                 ),
             )
@@ -119,6 +121,20 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
         gates=tuple(part.gate for part in parts),
         groups=tuple(groups),
     )
+
+
+def _unseen_s(schedule: LayerSchedule, group: LayerGroup, sample_s: float) -> float:
+    """Returns the time in and beside the group that no sample shows apart from its neighbours, s, in quadrature.
+
+    That is its layers shorter than a sample; all pieces of the gap for a group with the gap, half of those beside its
+    layers for one without: what such a piece takes is told from a sample that it shares with them.
+    """
+    pieces_s = np.append(schedule.start_s, schedule.period_s) - np.append(0.0, schedule.end_s)
+    pieces_s = np.minimum(pieces_s, sample_s)
+    layers = np.array(group.layers, np.int64)
+    beside_s = pieces_s if group.gap else pieces_s[np.union1d(layers, layers + 1)] / 2.0
+    own_s = schedule.duration_s[layers]
+    return math.hypot(float(np.linalg.norm(beside_s)), float(np.linalg.norm(own_s[own_s < sample_s])))
 
 
 def _member(group: LayerGroup, layers: int) -> list[int]:
