@@ -59,6 +59,11 @@ def test_findings_are_shown_worst_first() -> None:
     assert [f[0] for f in view_of(facts(findings=made)).findings] == ["error", "warning", "info"]
 
 
+def test_a_kind_of_finding_is_shown_once_with_every_place() -> None:
+    made = tuple(Finding(slug="lost", severity=Severity.ERROR, message=f"m{k}", span=f"capture {k}") for k in (1, 3))
+    assert view_of(facts(findings=made)).findings == (("error", "lost", "m1 [capture 1, capture 3]"),)
+
+
 def test_names_from_a_file_cannot_steer_the_terminal() -> None:
     hostile = "\x1b]0;owned\x07[bold]x[/bold]\r\n"
     named = model()

@@ -11,8 +11,8 @@ __all__ = ["render_failure"]
 def render_failure(report: FailureReport) -> str:
     """Returns the lines for stderr, each ended; control characters in messages are shown, never sent."""
     lines = [f"joulemap: {report.message}"]
-    if report.stage:
-        lines.append(f"  failed in   {report.phase} / {report.stage}")
+    if report.phase:
+        lines.append(f"  failed in   {report.phase}{f' / {report.stage}' if report.stage else ''}")
     if report.completed:
         lines.append(f"  completed   {len(report.completed)} stages, last {report.completed[-1]}")
     if report.artifact_role:

@@ -90,7 +90,7 @@ def build_profile_view(document: Document) -> ProfileView:
         no_headline="" if available else _explain_missing(document, power=power),
         hotspot=_hotspot(document) if available else "",
         figures=_figures(document, power=power),
-        findings=tuple((f["severity"], f["slug"], printable(f["message"])) for f in _by_severity(document["findings"])),
+        findings=_findings(document["findings"]),
         cycles_are=document["time_provenance"],
     )
 
@@ -115,6 +115,19 @@ def _explain_missing(document: Document, *, power: bool) -> str:
 def _by_severity(findings: Sequence[Document]) -> list[Document]:
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(findings, key=lambda f: order[f["severity"]])
+
+
+def _findings(findings: Sequence[Document]) -> tuple[tuple[str, str, str], ...]:
+    """Returns each kind of finding once, worst first: the first message, and every place that it was found at."""
+    kinds: dict[tuple[str, str], list[Document]] = {}
+    for finding in _by_severity(findings):
+        kinds.setdefault((finding["severity"], finding["slug"]), []).append(finding)
+    merged = []
+    for (severity, slug), found in kinds.items():
+        places = ", ".join(f["span"] for f in found if f["span"])
+        message = f"{found[0]['message']} [{places}]" if places else found[0]["message"]
+        merged.append((severity, slug, printable(message)))
+    return tuple(merged)
 
 
 def _rows(document: Document, *, power: bool) -> tuple[LayerRow, ...]:
