@@ -34,6 +34,7 @@ SAME, RELU, NONE = 0, 1, 0
 CHANNEL_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
 
 Real = NDArray[np.float64]
+Filter = tuple[NDArray[np.int8], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +63,9 @@ def patches(x: Real, kernel: tuple[int, int], stride: int) -> Real:
     return np.moveaxis(windows, 3, -1)
 
 
-def real_output(op: str, x: Real, weights: NDArray[np.int8], scales: Real, options: dict[str, int]) -> Real:
+def real_output(op: str, x: Real, filter_: Filter, options: dict[str, int]) -> Real:
     """Returns a layer's real output before bias and activation, from its quantised weights."""
+    weights, scales = filter_[0], filter_[1].astype(np.float64)
     if op == "FULLY_CONNECTED":
         product: Real = x @ (weights * scales[:, None]).T
         return product
@@ -98,21 +100,17 @@ class DsCnnWriter:
         steps = self._rng.integers(-128, 128, (CALIBRATION_INPUTS, *INPUT_SHAPE[1:]))
         return Activation(index=index, values=steps.astype(np.float64) * INPUT_SCALE, scale=INPUT_SCALE)
 
-    def _filter(
-        self, shape: tuple[int, ...], fan_in: int, *, axis: int = 0, gain: float = 1.0
-    ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    def _filter(self, shape: tuple[int, ...], fan_in: int, *, axis: int = 0, gain: float = 1.0) -> Filter:
         """Returns int8 weights and their scale per output channel; ReLU layers of gain 1 keep the variance."""
         weights = self._rng.integers(-127, 128, shape).astype(np.int8)
         spread = self._rng.integers(96, 161, shape[axis]) / 128.0
         return weights, (gain * spread * math.sqrt(6.0 / fan_in) / 127.0).astype(np.float32)
 
-    def _layer(
-        self, op: str, x: Activation, filter_: tuple[NDArray[np.int8], NDArray[np.float32]], options: dict[str, int]
-    ) -> Activation:
+    def _layer(self, op: str, x: Activation, filter_: Filter, options: dict[str, int]) -> Activation:
         """Appends a layer with weights; its bias is seeded and its output scale follows from the real values."""
         weights, scales = filter_
         bias_scales = np.float32(x.scale) * scales
-        real = real_output(op, x.values, weights, scales.astype(np.float64), options)
+        real = real_output(op, x.values, filter_, options)
         steps = self._rng.integers(-64, 65, len(scales)) / 256.0 * float(np.std(real)) / bias_scales
         bias = np.round(steps).astype(np.int32)
         real = real + bias * bias_scales.astype(np.float64)
