@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from joulemap.errors import PowerError
 from joulemap.firmware.boards.base import StopReason
 from joulemap.firmware.stages.capture import LOST_SLUGS
@@ -58,7 +60,7 @@ def reconcile_power_run(context: Requested) -> PowerDone:
         captures=tuple(captures),
         findings=findings,
     )
-    failure = None if validity is Validity.VALID else _build_failure(verdicts, captures, plan)
+    failure = None if validity is Validity.VALID else _build_failure(verdicts, held.raw_captures, plan)
     return advance(held, PowerDone, power=run, power_validity=validity, power_failure=failure)
 
 
@@ -113,22 +115,30 @@ def _build_capture(
     return PowerCapture(index=raw.index, observation=observation, terminal=statement.envelope)
 
 
-def _build_failure(verdicts: list[CaptureVerdict], captures: list[PowerCapture], plan: PowerRunPlan) -> PowerError:
-    """Returns the error of the first capture without headline; a run that merely ended early is told by the same."""
-    index, verdict = next(
-        (capture.index, verdict)
-        for capture, verdict in zip(captures, verdicts, strict=True)
-        if verdict.failure is not None
+def _build_failure(verdicts: list[CaptureVerdict], raws: tuple[RawCapture, ...], plan: PowerRunPlan) -> PowerError:
+    """Returns the error of the first capture without headline, or of what ended the phase when the rest is missing."""
+    valid = sum(verdict.integrity is Validity.VALID for verdict in verdicts)
+    counts = {"valid_captures": valid, "requested_captures": plan.repeats}
+    for raw, verdict in zip(raws, verdicts, strict=True):
+        if verdict.failure is not None:
+            where = f"capture {raw.index} of {plan.repeats}: " if plan.repeats > 1 else ""
+            return _error(verdict.failure, where, {**verdict.details, "capture": raw.index, **counts})
+    last = raws[-1]
+    loss = last.failure or last.terminal_failure
+    early = Cause(
+        slug="captures-dropped",
+        message=f"the phase ended after capture {last.index} of {plan.repeats}: {loss or 'no reason is known'}",
+        hint=loss.hint if loss else "",
     )
-    cause = verdict.failure
-    assert cause is not None  # looked for above
-    valid = sum(v.integrity is Validity.VALID for v in verdicts)
-    where = f"capture {index} of {plan.repeats}: " if plan.repeats > 1 else ""
+    return _error(early, "", {"capture": last.index, **counts})
+
+
+def _error(cause: Cause, where: str, details: Mapping[str, object]) -> PowerError:
     return PowerError(
         where + cause.message,
         hint=cause.hint,
         slug=cause.slug,
         phase="power",
         artifact_role=ArtifactRole.POWER,
-        details={**verdict.details, "capture": index, "valid_captures": valid, "requested_captures": plan.repeats},
+        details=details,
     )
