@@ -41,7 +41,7 @@ _PREFIXES: Final = {
 }  # fmt: skip
 _EXPONENTS: Final = {symbol: exponent for exponent, symbol in _PREFIXES.items()} | {"u": -6, "μ": -6}
 _BARE_UNITS: Final = frozenset({"", "%", "ppm"})  # never take a prefix
-_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+(?:[_ ]\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+(?:[_ ]\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
 _WIDE: Final = Context(prec=1400, rounding=ROUND_HALF_EVEN)  # holds any pair of floats side by side
 _LONG_UNITS_S: Final = {"min": 60.0, "h": 3600.0, "d": 86400.0}
 

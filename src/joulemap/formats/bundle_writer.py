@@ -64,9 +64,9 @@ class BundleWriter:
         }
         self._force = force
         self._sections: dict[str, tuple[str, str, int, bool]] = {}
-        self._check_target()
         try:
             _sweep(self._target)
+            self._check_target()
             self._partial, self._lock = _open_partial(self._target)
         except OSError as error:
             raise SetupError(
