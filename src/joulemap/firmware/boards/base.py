@@ -71,7 +71,7 @@ class ResetOptions:
 
 
 class BoardSession(Protocol):
-    """One powered board. Every call may raise ``PowerError`` or ``BuildError``, slug ``board-lost``, when it is gone."""
+    """One powered board. Any call may raise ``PowerError`` or ``BuildError``, slug ``board-lost``, when it is gone."""
 
     @property
     def target_id(self) -> str:

@@ -35,6 +35,16 @@ def test_every_coefficient_has_a_tag_and_a_source() -> None:
     assert all(leaf["tag"] in tags and leaf["source"] for leaf in leaves)
 
 
+def test_the_page_shows_the_coefficients_of_the_file() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "power_model.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("|")]
+    for leaf in _leaves({key: value for key, value in _document().items() if key != "tags"}):
+        value = leaf.get("value", leaf.get("energy_fj"))
+        shown = f"{value:,}" if isinstance(value, int) else str(value)
+        matching = [row for row in rows if str(leaf["source"]) in row and leaf["tag"] in row]
+        assert any(shown in " ".join(row[2:4]).split() for row in matching), (shown, leaf["source"])
+
+
 @pytest.mark.parametrize("damage", ["no tag", "unknown tag", "no source", "no value", "schema"])
 def test_a_coefficient_without_its_source_is_refused(damage: str, tmp_path: Path) -> None:
     document = _document()
