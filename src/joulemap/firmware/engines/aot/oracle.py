@@ -75,13 +75,18 @@ def reference_output(content: bytes, program: Program, inputs: Mapping[str, NDAr
     except subprocess.TimeoutExpired as error:
         raise _refused(f"no answer within {error.timeout:.0f} s") from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-        ended = f"ended by signal {-done.returncode}" if done.returncode < 0 else "; ".join(said)
-        raise _refused(ended)
+        raise _refused(_last_words(done.returncode, done.stderr.decode("utf-8", "replace")))
     expected_b = sum(program.tensor(index).size_b for index in program.graph.outputs)
     if len(done.stdout) != expected_b:
         raise _refused(f"{len(done.stdout)} bytes of output, the model has {expected_b}")
     return done.stdout
+
+
+def _last_words(status: int, said: str) -> str:
+    """Returns what the interpreter said of itself, a Python traceback left out, and how it ended."""
+    words = [line for line in said.splitlines() if line and not line.startswith((" ", "Traceback"))]
+    ended = f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    return "; ".join([*words[-3:], ended])
 
 
 class Oracle:
