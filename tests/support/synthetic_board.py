@@ -1,4 +1,4 @@
-"""Boards with a known truth and no emulator: rail rows laid out from a layer schedule, and runs of simulated captures."""
+"""Boards with a known truth and no emulator: rails laid out from a layer schedule, and runs of simulated captures."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class Board:
     count: int
     layer_j: Array
     gap_j: float
+    rail_factor: float = 1.0  # run factor that the rail's rows carry already
 
     @property
     def total_j(self) -> float:
@@ -196,7 +197,11 @@ def measure(
     captures = []
     for repeat in range(1, repeats + 1):
         meter.arm(repeat=repeat)
-        recording = meter.record(integral, scale=float(factors[repeat - 1])) if faults is None else meter.collect()
+        recording = (
+            meter.record(integral, scale=float(factors[repeat - 1]) / board.rail_factor)
+            if faults is None
+            else meter.collect()
+        )
         captures.append(PowerCapture(index=repeat - 1, observation=observe(recording), terminal=None))
     return PowerRun(plan=plan(board, repeats), firmware=_artifact(), deployment=_deployment(), captures=tuple(captures))
 

@@ -24,22 +24,22 @@ class Rows:
     """Samples of one capture that lie wholly inside GATE.
 
     Args:
-        time_s: (k, regions) time of each sample inside each region, s.
-        shape_s: (k, 3 layers) Haar contrasts of the time in a layer's quarters, s; no column when the power inside a
-            layer is known to be constant.
+        design_s: (k, regions + contrasts) s; first the time of each sample inside each region, then Haar contrasts of
+            its time in the layers' quarters (no column when the power inside a layer is known to be constant).
+        regions: layers and the gap.
         energy_j: (k,) energy of each sample, J.
         cluster: (k,) inference that holds the sample's middle.
     """
 
-    time_s: Matrix
-    shape_s: Matrix
+    design_s: Matrix
+    regions: int
     energy_j: Matrix
     cluster: NDArray[np.int64]
 
     @property
-    def columns(self) -> Matrix:
-        """(k, regions + contrasts) design, s."""
-        return np.concatenate([self.time_s, self.shape_s], axis=1)
+    def time_s(self) -> Matrix:
+        """(k, regions) time of each sample inside each region, s."""
+        return self.design_s[:, : self.regions]
 
 
 def build_rows(capture: GatedCapture, schedule: LayerSchedule, count: int) -> Rows:
@@ -56,9 +56,16 @@ def build_rows(capture: GatedCapture, schedule: LayerSchedule, count: int) -> Ro
         time_s = quarters.region_time(end_of_s) - quarters.region_time(start_s)
     first_s, second_s, third_s, fourth_s = (time_s[:, part:-1:_QUARTERS] for part in range(_QUARTERS))
     early_s, late_s = first_s + second_s, third_s + fourth_s
+    layers, regions = schedule.layers, schedule.layers + 1
+    design_s = np.empty((samples.size, regions + CONTRASTS * layers))
+    np.add(early_s, late_s, out=design_s[:, :layers])
+    np.maximum(time_s[:, -1], 0.0, out=design_s[:, layers])
+    np.subtract(early_s, late_s, out=design_s[:, regions : regions + layers])
+    np.subtract(first_s, second_s, out=design_s[:, regions + layers : regions + 2 * layers])
+    np.subtract(third_s, fourth_s, out=design_s[:, regions + 2 * layers :])
     return Rows(
-        time_s=np.maximum(np.column_stack([early_s + late_s, time_s[:, -1]]), 0.0),
-        shape_s=np.concatenate([early_s - late_s, first_s - second_s, third_s - fourth_s], axis=1),
+        design_s=design_s,
+        regions=regions,
         energy_j=capture.power_w(samples) * capture.period_s,
         cluster=np.floor((start_s + 0.5 * capture.period_s) / schedule.period_s).astype(np.int64),
     )

@@ -47,44 +47,43 @@ def choose_groups(
     """Returns the groups, in order, the gap last when it stands alone; a single one means that nothing can be told.
 
     The worst group is joined with the neighbour that leaves the narrower sum (the smaller neighbour when both are
-    good), again and again, until every group is known well enough.
+    good), again and again, until every group is known well enough. The gap is a neighbour of the first layer and of
+    the last one; a gap that hardly weighs stands alone unless one of them needs it.
 
     Args:
         region_s: (layers + 1,) durations, s; the gap last.
-        half_width: predicted half-width of a sum of regions, relative to what its durations take at mean power, from
-            the sum's durations, (layers + 1,) s.
+        half_width: predicted relative half-width of a sum of regions, from the sum's durations, (layers + 1,) s.
         limit: largest acceptable half-width.
     """
     groups = [LayerGroup(layers=(layer,)) for layer in range(region_s.size - 1)]
     gap = LayerGroup(layers=(), gap=True)
-    period_s = float(region_s.sum())
-    gap_alone = _gap_stands_alone(region_s, half_width, limit)
 
     def width(group: LayerGroup) -> float:
         weight_s = group.weight(region_s)
         return half_width(weight_s) if weight_s.any() else np.inf
 
-    widths = [width(group) for group in groups]
-    if not gap_alone:
-        place = min((0, len(groups) - 1), key=lambda k: width(groups[k].joined(gap)))
+    def cost(joined: LayerGroup) -> tuple[float, float]:
+        return max(width(joined), limit), float(joined.weight(region_s).sum())
+
+    if not _gap_stands_alone(region_s, half_width, limit):
+        place = min((0, len(groups) - 1), key=lambda k: cost(groups[k].joined(gap)))
         groups[place] = groups[place].joined(gap)
-        widths[place] = width(groups[place])
-    while len(groups) > 1:
+    widths = [width(group) for group in groups]
+    while True:
         worst = int(np.argmax(widths))
         if widths[worst] <= limit:
             break
         sides = [k for k in (worst - 1, worst + 1) if 0 <= k < len(groups)]
-
-        def cost(k: int, worst: int = worst) -> tuple[float, float]:
-            joined = groups[k].joined(groups[worst])
-            return max(width(joined), limit), float(groups[k].weight(region_s).sum()) / period_s
-
-        side = min(sides, key=cost)
+        choices = {k: groups[k].joined(groups[worst]) for k in sides}
+        if worst in (0, len(groups) - 1) and not any(group.gap for group in groups):
+            choices[worst] = groups[worst].joined(gap)
+        if not choices:
+            break
+        side = min(choices, key=lambda k: cost(choices[k]))
         low, high = min(worst, side), max(worst, side)
-        groups[low] = groups[low].joined(groups.pop(high))
-        widths.pop(high)
-        widths[low] = width(groups[low])
-    return (*groups, gap) if gap_alone else tuple(groups)
+        groups[low : high + 1] = [choices[side]]
+        widths[low : high + 1] = [width(choices[side])]
+    return tuple(groups) if any(group.gap for group in groups) else (*groups, gap)
 
 
 def _gap_stands_alone(

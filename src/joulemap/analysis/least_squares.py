@@ -163,7 +163,7 @@ def fit_pooled(rows: Sequence[Rows], noise_std_j: float) -> PooledFit:
         dof = max(sums.rows - float(np.trace(unit @ gram)) - (len(rows) - 1), 1.0)
         residual_j = max(math.sqrt(sums.squared_residual(parameters, factor) / dof), 0.1 * floor_j)
         shape_std = prior.shape_std(parameters / mean_w, unit @ precision, shape_std)
-    residuals = [r.energy_j / f - r.columns @ parameters for r, f in zip(rows, factor, strict=True)]
+    residuals = [r.energy_j / f - r.design_s @ parameters for r, f in zip(rows, factor, strict=True)]
     white = _look_white(residuals)
     robust = None if white else _clustered(rows, residuals, unit)
     held = np.zeros(regions)
@@ -187,16 +187,15 @@ def _sums(rows: Sequence[Rows]) -> _Sums:
     size = sum(r.energy_j.size for r in rows)
     if not size:
         raise ValueError("least squares needs at least one sample")
-    columns = [r.columns for r in rows]
     total_s = sum(float(r.time_s.sum()) for r in rows)
     gap_s = sum(float(r.time_s[:, -1].sum()) for r in rows)
     inferences = sum(int(np.ptp(r.cluster)) + 1 for r in rows if r.cluster.size)
     return _Sums(
-        gram=np.stack([c.T @ c for c in columns]),
-        moment=np.stack([c.T @ r.energy_j for c, r in zip(columns, rows, strict=True)]),
+        gram=np.stack([r.design_s.T @ r.design_s for r in rows]),
+        moment=np.stack([r.design_s.T @ r.energy_j for r in rows]),
         square=np.array([float(r.energy_j @ r.energy_j) for r in rows]),
         rows=size,
-        regions=rows[0].time_s.shape[1],
+        regions=rows[0].regions,
         mean_w=sum(float(r.energy_j.sum()) for r in rows) / total_s,
         tiny_gap=gap_s / inferences < _TINY_GAP * total_s / size,
     )
@@ -230,7 +229,7 @@ def _clustered(rows: Sequence[Rows], residuals: Sequence[Matrix], unit: Matrix) 
     for row, residual in zip(rows, residuals, strict=True):
         if residual.size:
             first = np.flatnonzero(np.diff(row.cluster, prepend=row.cluster[0] - 1))
-            scores.append(np.add.reduceat(row.columns * residual[:, None], first, axis=0))
+            scores.append(np.add.reduceat(row.design_s * residual[:, None], first, axis=0))
     score = np.concatenate(scores)
     if score.shape[0] < _MIN_CLUSTERS:
         return None

@@ -116,14 +116,16 @@ def _refusal(sample_s: float, schedule: LayerSchedule, size: int) -> Finding | N
 def _predictor(
     captures: Sequence[GatedCapture], fit: PooledFit, mean_w: float, noise_j: float
 ) -> Callable[[Array], float]:
-    """Returns the predicted half-width of a sum of regions, relative to their time at mean power."""
-    std_j = max(noise_j, fit.residual_std_j)
+    """Returns the predicted half-width of a sum of regions, relative to its energy, or to mean power where less."""
+    floor_j = max(noise_j, fit.residual_std_j)
     shift_s = math.hypot(captures[0].spec.edge_skew_std_s, single_shift_std_s(captures))
 
     def half_width(weight_s: Array) -> float:
         duration_s = float(weight_s.sum())
-        noise = math.sqrt(max(float(weight_s @ fit.unit @ weight_s), 0.0)) * std_j / (mean_w * duration_s)
-        return 1.96 * math.hypot(noise, shift_s / duration_s)
+        variance = max(float(weight_s @ fit.unit @ weight_s) * floor_j**2, fit.variance(weight_s))
+        mean_j = mean_w * duration_s
+        own_j = min(max(float(weight_s @ fit.power_w), 0.1 * mean_j), mean_j)
+        return 1.96 * math.hypot(math.sqrt(variance), shift_s * mean_w) / own_j
 
     return half_width
 
@@ -142,7 +144,7 @@ def _energies(
     totals_j = np.array([gate.energy_j for gate in gates])
     spread = _repeatability(totals_j)
     shift_s = math.hypot(shared_shift_std_s(spec, schedule.boundary_std_s), single_shift_std_s(captures))
-    shifted_w = _shifted(captures, profile, count, shift_s)
+    shifted_w = _shifted(captures, profile, count, fit=fit, shift_s=shift_s)
     rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
     lost_share = [lost_std_j(c, g.lost_s, g.spread_w) / g.energy_j for c, g in zip(captures, gates, strict=True)]
     result = []
@@ -175,16 +177,15 @@ def _repeatability(totals_j: Array) -> tuple[float, Kind, float]:
     return spread / abs(float(totals_j.mean())), Kind.A, totals_j.size - 1.0
 
 
-def _shifted(captures: Sequence[GatedCapture], profile: PmuResult, count: int, shift_s: float) -> Array:
+def _shifted(
+    captures: Sequence[GatedCapture], profile: PmuResult, count: int, *, fit: PooledFit, shift_s: float
+) -> Array:
     """Returns how the fitted powers move when the schedule moves against the samples, (regions,) W/s."""
     step_s = max(shift_s, 1e-3 * captures[0].period_s)
     noise_j = captures[0].spec.noise_std_w * captures[0].period_s
-    powers = []
-    for offset_s in (step_s, -step_s):
-        moved = [c.moved(c.rise_s + offset_s, c.fall_s + offset_s, c.edge_std_s) for c in captures]
-        rows = [build_rows(c, LayerSchedule.build(profile, c.gate_s / count), count) for c in moved]
-        powers.append(fit_pooled(rows, noise_j).power_w)
-    return np.asarray((powers[0] - powers[1]) / (2.0 * step_s), np.float64)
+    moved = [c.moved(c.rise_s + step_s, c.fall_s + step_s, c.edge_std_s) for c in captures]
+    rows = [build_rows(c, LayerSchedule.build(profile, c.gate_s / count), count) for c in moved]
+    return np.asarray((fit_pooled(rows, noise_j).power_w - fit.power_w) / step_s, np.float64)
 
 
 def _doubts(
