@@ -1,6 +1,6 @@
 """Writes a bundle: hidden folder beside the target, manifest last, one rename; an old one stays until then.
 
-The hidden folder ``.NAME.XXXXXXXX.partial`` holds a lock that dies with its process, so that the next writer of the
+The hidden folder ``.NAME.*.partial`` holds a lock that dies with its process, so that the next writer of the
 same target can tell what was left behind by a killed one from what another writer is still filling.
 """
 

@@ -108,8 +108,18 @@ def add_table(
     schema: str,
     version: int = 1,
     optional: bool = False,
+    types: Mapping[str, str] | None = None,
 ) -> None:
     """Adds a table of results, one column per key: lists (None for missing) or arrays of one length.
+
+    Args:
+        writer: the bundle in the making.
+        path: of the section.
+        columns: name -> values.
+        schema: what the table means.
+        version: of that schema.
+        optional: the bundle is whole without it.
+        types: name -> ``int64``, ``float64``, ``string`` or ``bool``, for columns that could be all missing.
 
     Raises:
         ValueError, ReportError: as :func:`add_trace`; ValueError too when the columns differ in length.
@@ -118,7 +128,8 @@ def add_table(
 
     file = writer.place(path, media_type=_PARQUET, schema=schema, version=version, optional=optional)
     with writer.writing():
-        parquet.write_parquet(file, pa.table(dict(columns)), encodings={})
+        typed = {name: pa.array(columns[name], pa.type_for_alias(alias)) for name, alias in (types or {}).items()}
+        parquet.write_parquet(file, pa.table({name: typed.get(name, columns[name]) for name in columns}), encodings={})
 
 
 def load_table(bundle: Bundle, path: str, *, schema: str, version: int = 1) -> dict[str, list[Any]]:

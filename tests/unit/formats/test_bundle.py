@@ -132,6 +132,17 @@ def test_a_uniform_trace_has_no_time_column(bundle: Path) -> None:
     assert pq.ParquetFile(bundle / "traces/capture-1.parquet").schema_arrow.names == ["power_w"]
 
 
+def test_a_column_without_any_value_keeps_its_type(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    with open_writer(tmp_path / "RUN.jm") as writer:
+        columns = {"energy_j": [None, None], "op": ["ADD", None], "macs": [1, 2]}
+        add_table(writer, LAYERS, columns, schema="joulemap.layers", types={"energy_j": "float64", "op": "string"})
+        got = pq.read_table(writer.commit(validity="valid") / LAYERS)
+    assert [str(got.schema.field(name).type) for name in ("energy_j", "op", "macs")] == ["double", "string", "int64"]
+    assert got.to_pydict() == columns
+
+
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = write(tmp_path / "A.jm"), write(tmp_path / "B.jm")
     files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
