@@ -377,7 +377,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_ops_agree_with_the_reference_to_the_bit(family: str, cache: Path) -> None:
-    @settings(max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case_lists(family))
     def run(cases: list[Case]) -> None:
         check(cases, cache)

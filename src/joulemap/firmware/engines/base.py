@@ -59,7 +59,7 @@ class Engine(Protocol):
 
         Raises:
             InputError: the file is missing, a folder, unreadable or empty.
-            EngineError: corrupt, or an op, dtype or quantisation that the engine does not take; names op, index, tensor.
+            EngineError: corrupt, or an op, dtype or quantisation that is not taken; names op, index and tensor.
             SetupError: an extra that the engine needs is missing.
         """
         ...

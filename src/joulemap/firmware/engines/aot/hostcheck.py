@@ -99,8 +99,12 @@ class HostModel:
     def run_layer(self, layer: LayerCall) -> bytes:
         """Runs one layer and returns its output as it lies in the arena."""
         getattr(self._library, layer.symbol)()
-        start = self._program.offsets_b[layer.output]
-        return bytes(memoryview(self._arena)[start : start + self._program.tensor(layer.output).size_b])
+        return self.tensor(layer.output)
+
+    def tensor(self, index: int) -> bytes:
+        """Returns what lies in an activation's place now; another tensor may have taken it over."""
+        start = self._program.offsets_b[index]
+        return bytes(memoryview(self._arena)[start : start + self._program.tensor(index).size_b])
 
     def run(self) -> int:
         """Runs one whole inference on the built-in input and returns the checksum of the outputs."""
