@@ -154,6 +154,18 @@ def test_contrast_moves_layers_and_not_the_time(valid: tuple[Called, Path], mode
     assert abs(moved - 1) > 0.01
 
 
+def test_an_instrument_that_is_too_slow_leaves_no_headline(model: Path, tmp_path: Path) -> None:
+    flags = ("--count", "20", "--repeats", "2", "--instrument", "virtual-10hz", "--json")
+    called = call("profile", model, "-o", tmp_path / "slow.jm", *flags)
+    assert called.code == 4
+    document = called.json
+    assert document["validity"] == "degraded"
+    assert document["energy_per_inference_j"]["reason"] == "gate_unresolved"
+    assert document["latency_s"]["value"] > 0
+    assert "docs/errors.md#gate-unresolved (exit 4)" in called.err
+    assert read_bundle(tmp_path / "slow.jm").validity == "degraded"
+
+
 def test_an_existing_bundle_is_replaced_by_force_alone(model: Path, tmp_path: Path) -> None:
     target = tmp_path / "s.jm"
     assert call("profile", model, "-o", target, "--no-power").code == 0

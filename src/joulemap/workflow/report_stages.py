@@ -164,7 +164,7 @@ def _findings(done: ProfileDone, account: EnergyAccount | None) -> tuple[Finding
 
 
 def _statistics(power: PowerDone) -> dict[str, object] | None:
-    blocks = (build_trace_statistics(capture, power.target.boundary) for capture in power.power.captures)
+    blocks = (build_trace_statistics(capture) for capture in power.power.captures)
     return next((block for block in blocks if block is not None), None)
 
 

@@ -135,7 +135,7 @@ def _headlines(facts: ProfileFacts) -> dict[str, object]:
         "average_power_w": account.average_power_w if account else missing,
         "idle_power_w": account.idle_power_w if account else missing,
         "peak_power_w": account.peak_power_w if account else missing,
-        "latency_s": account.latency_s if account else _clean_latency(facts),
+        "latency_s": _latency(facts),
     }
     return {
         **{key: quantity.to_json() for key, quantity in quantities.items()},
@@ -146,8 +146,10 @@ def _headlines(facts: ProfileFacts) -> dict[str, object]:
     }
 
 
-def _clean_latency(facts: ProfileFacts) -> Estimate:
-    """Returns the clean latency of the profile run; its spread over the passes is all the uncertainty that it has."""
+def _latency(facts: ProfileFacts) -> Quantity:
+    """Returns GATE over N; without a usable gate the clean latency of the profile, with the spread of its passes."""
+    if facts.account is not None and isinstance(facts.account.latency_s, Estimate):
+        return facts.account.latency_s
     result = facts.profile.result
     passes_s = np.asarray(result.clean_cycles, np.float64) / result.core_hz
     std = float(np.std(passes_s, ddof=1)) / passes_s.size**0.5 if passes_s.size > 1 else 0.0

@@ -65,7 +65,8 @@ class HpxConsole:
         else:
             from rich.text import Text  # noqa: PLC0415  only a live block needs it
 
-            self._live.update(Text(self._style.encode(line), no_wrap=True, overflow="ellipsis"))
+            text = Text(self._style.encode(line), no_wrap=True, overflow="ellipsis")
+            self._live.update(text, refresh=True)
         self._status = line
 
     def _write_line(self, line: str) -> None:
@@ -93,4 +94,4 @@ def _open_live(stream: TextIO, style: Style) -> Live:
     from rich.live import Live  # noqa: PLC0415  as above
 
     console = Console(file=stream, no_color=not style.color, force_terminal=True, legacy_windows=False)
-    return Live(console=console, transient=True, refresh_per_second=8, redirect_stdout=False, redirect_stderr=False)
+    return Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
