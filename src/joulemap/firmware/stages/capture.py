@@ -12,10 +12,9 @@ from joulemap.firmware.boards.base import BoardSession, BoardStop, ResetOptions,
 from joulemap.firmware.stages import policy
 from joulemap.firmware.stages.context import CaptureTruth, PowerDeployed, RawCapture
 from joulemap.firmware.stages.observation import GateEdges, find_gate_edges, observe_power
-from joulemap.firmware.stages.phase_word import read_phase
+from joulemap.firmware.stages.probe_access import read_phase, unplug_probe
 from joulemap.firmware.stages.seeds import contrast_factors, run_factor
 from joulemap.firmware.stages.sources import fault_select
-from joulemap.firmware.stages.unplug import unplug_probe
 from joulemap.firmware.transports.base import LinkContext, PowerTerminalTransport
 from joulemap.meters.base import PowerMeter
 from joulemap.records.fault import FaultSlug

@@ -14,8 +14,8 @@ from joulemap.firmware.boards.base import Board, BoardSession, BoardStop
 from joulemap.firmware.engines.base import PreparedModel
 from joulemap.firmware.probes.base import Probe
 from joulemap.firmware.stages.bench import Bench
+from joulemap.firmware.stages.capture_facts import Cause
 from joulemap.firmware.stages.observation import GateEdges
-from joulemap.firmware.stages.outcomes import Cause
 from joulemap.records.finding import Finding, Validity
 from joulemap.records.firmware import DeploymentRecord, FirmwareArtifact, FirmwareSource
 from joulemap.records.instrument import InstrumentSpec

@@ -6,149 +6,41 @@ always decides. ``docs/pipeline.md`` shows the same table for people.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from joulemap.firmware.stages.capture_facts import BoardEnd, CaptureFacts, CaptureVerdict, Cause, Outcome
 from joulemap.firmware.stages.policy import LOST_SHARE_LIMIT
 from joulemap.firmware.wire.vocabulary import ERROR_CODES, FirmwareErrorCode
 from joulemap.records.finding import Finding, Severity, Validity
-from joulemap.records.power import FirmwarePhase, ObservationMode, PowerTerminalRecord, TerminalStatus
+from joulemap.records.power import ObservationMode, TerminalStatus
 
-__all__ = ["RULES", "BoardEnd", "CaptureFacts", "CaptureVerdict", "Cause", "judge_capture", "judge_run"]
-
-
-class BoardEnd(StrEnum):
-    """How the board ended a capture."""
-
-    PARKED = "parked"
-    RUNNING = "running"
-    HARD_FAULT = "hard_fault"
-    BROWN_OUT = "brown_out"
-    LOST = "lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """Why something could not be had, in the words of the error that said so.
-
-    Args:
-        slug: kebab-case anchor in ``docs/errors.md``.
-        message: what.
-        hint: what to do.
-    """
-
-    slug: str
-    message: str
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureFacts:
-    """Everything that the verdict of one capture may depend on.
-
-    Args:
-        requested_count: N of the plan.
-        planned_s: N times the reference inference, s.
-        tolerance_s: how far GATE may be from it, s.
-        deadline_s: board time that was allowed, s.
-        lockstep: READY had to be seen before GO was given.
-        board: how the board ended.
-        board_message: of a fault or a loss.
-        registers: after a hard fault, where known.
-        firmware_phase: of the phase word in RAM, where it could be read.
-        ready_seen: READY rose within the boot allowance.
-        rise_seen: GATE rose.
-        fall_seen: GATE fell after that.
-        gate_s: between the edges, s; None without both.
-        meter: why the instrument delivered nothing; None when it did.
-        lost_share: share of what the energy covers that the instrument lost, 0..1.
-        terminal: the record; None without one.
-        terminal_fault: why there is none; None when there is one.
-        output_crc32: checksum that the record carried; None without one.
-        expected_crc32: the oracle's; None without one.
-        throttled_share: share of the time under a clock or thermal clamp, 0..1.
-    """
-
-    requested_count: int
-    planned_s: float
-    tolerance_s: float
-    deadline_s: float
-    lockstep: bool = True
-    board: BoardEnd = BoardEnd.PARKED
-    board_message: str = ""
-    registers: Mapping[str, int] = field(default_factory=dict)
-    firmware_phase: FirmwarePhase | None = None
-    ready_seen: bool = True
-    rise_seen: bool = True
-    fall_seen: bool = True
-    gate_s: float | None
-    meter: Cause | None = None
-    lost_share: float = 0.0
-    terminal: PowerTerminalRecord | None
-    terminal_fault: Cause | None = None
-    output_crc32: int | None = None
-    expected_crc32: int | None = None
-    throttled_share: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
-
-    @property
-    def off_reference_s(self) -> float:
-        """GATE less N times the reference, s; 0 without a gate."""
-        return 0.0 if self.gate_s is None else self.gate_s - self.planned_s
-
-    @property
-    def off_elapsed_s(self) -> float | None:
-        """GATE less what the firmware counted, s; None when one of the two is missing."""
-        if self.gate_s is None or self.terminal is None or self.terminal.elapsed_us is None:
-            return None
-        return self.gate_s - self.terminal.elapsed_us * 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureVerdict:
-    """What a capture may claim.
-
-    Args:
-        mode: gated or free-form.
-        integrity: valid, degraded or invalid.
-        findings: why, the decisive one first.
-        failure: the same for an error report; None for a valid capture.
-        hard: nothing of the capture can be used, not even labelled.
-        details: facts for the error report, JSON-serialisable.
-    """
-
-    mode: ObservationMode
-    integrity: Validity
-    findings: tuple[Finding, ...] = ()
-    failure: Cause | None = None
-    hard: bool = False
-    details: Mapping[str, object] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+__all__ = ["RULES", "judge_capture", "judge_run"]
 
 
 Rule = Callable[[CaptureFacts], CaptureVerdict | None]
 
 
 def _refuse(
-    facts: CaptureFacts, fault: Cause, *, hard: bool, integrity: Validity = Validity.INVALID, **details: object
+    facts: CaptureFacts,
+    outcome: str,
+    cause: Cause,
+    *,
+    hard: bool,
+    integrity: Validity = Validity.INVALID,
+    **details: object,
 ) -> CaptureVerdict:
-    """Returns a verdict without headline whose finding and error share their words."""
+    """Returns a verdict without headline: a finding named by the outcome, and an error in the same words."""
     gated = facts.rise_seen and facts.fall_seen
     severity = Severity.ERROR if integrity is Validity.INVALID else Severity.WARNING
-    finding = Finding(slug=fault.slug.replace("-", "_"), severity=severity, message=fault.message)
+    finding = Finding(slug=str(outcome), severity=severity, message=cause.message)
     if facts.firmware_phase is not None:
         details = {"firmware_phase": str(facts.firmware_phase), **details}
     return CaptureVerdict(
         mode=ObservationMode.GPIO_GATED if gated else ObservationMode.FREE_FORM,
         integrity=integrity,
         findings=(finding,),
-        failure=fault,
+        failure=cause,
         hard=hard,
         details=details,
     )
@@ -157,38 +49,40 @@ def _refuse(
 def _board_lost(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.board is not BoardEnd.LOST:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="board-lost",
         message=f"the board or its probe went away: {facts.board_message}",
         hint="check power and cable of board and probe, then run again",
     )
-    return _refuse(facts, fault, hard=True)
+    return _refuse(facts, Outcome.BOARD_LOST, cause, hard=True)
 
 
 def _no_samples(facts: CaptureFacts) -> CaptureVerdict | None:
-    return None if facts.meter is None else _refuse(facts, facts.meter, hard=True)
+    if facts.meter is None:
+        return None
+    return _refuse(facts, facts.meter.slug.replace("-", "_"), facts.meter, hard=True)
 
 
 def _hard_fault(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.board is not BoardEnd.HARD_FAULT:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="hard-fault",
         message=f"the core faulted in phase {facts.firmware_phase or 'unknown'}: {facts.board_message}",
         hint="the registers are in the details (-vv); a stack or arena that is too small is the usual cause",
     )
-    return _refuse(facts, fault, hard=True, registers=dict(facts.registers))
+    return _refuse(facts, Outcome.HARD_FAULT, cause, hard=True, registers=dict(facts.registers))
 
 
 def _brown_out(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.board is not BoardEnd.BROWN_OUT:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="brown-out",
         message=f"the supply collapsed in phase {facts.firmware_phase or 'unknown'}",
         hint="raise the current limit of the supply or the voltage, then run again",
     )
-    return _refuse(facts, fault, hard=True)
+    return _refuse(facts, Outcome.BROWN_OUT, cause, hard=True)
 
 
 def _terminal_error(facts: CaptureFacts) -> CaptureVerdict | None:
@@ -197,7 +91,7 @@ def _terminal_error(facts: CaptureFacts) -> CaptureVerdict | None:
         return None
     known = next((code for code in FirmwareErrorCode if code == record.error_code), None)
     meaning, hint = ERROR_CODES[known] if known else ("the model's own code", "see the engine's list of codes")
-    fault = Cause(
+    cause = Cause(
         slug="terminal-error",
         message=f"the firmware ended in phase {record.final_phase} with error {record.error_code} ({meaning}) "
         f"after {record.completed_count} of {record.requested_count} inferences",
@@ -205,7 +99,8 @@ def _terminal_error(facts: CaptureFacts) -> CaptureVerdict | None:
     )
     return _refuse(
         facts,
-        fault,
+        Outcome.TERMINAL_ERROR,
+        cause,
         hard=False,
         firmware_phase=str(record.final_phase),
         error_code=record.error_code,
@@ -217,91 +112,99 @@ def _counts(facts: CaptureFacts) -> CaptureVerdict | None:
     record = facts.terminal
     if record is None or record.requested_count == record.completed_count == facts.requested_count:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="count-mismatch",
         message=f"the plan asks for {facts.requested_count} inferences, the firmware was built for "
         f"{record.requested_count} and completed {record.completed_count}",
         hint="deploy the image of this plan again; joules per inference need a known count",
     )
-    return _refuse(facts, fault, hard=False, completed_count=record.completed_count)
+    return _refuse(facts, Outcome.COUNT_MISMATCH, cause, hard=False, completed_count=record.completed_count)
 
 
 def _output(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.terminal is None or facts.output_crc32 is None or facts.expected_crc32 in (None, facts.output_crc32):
         return None
-    fault = Cause(
+    cause = Cause(
         slug="output-differs",
         message=f"the last output has checksum {facts.output_crc32:08x}, the oracle's is {facts.expected_crc32:08x}",
         hint="the firmware computes something else than the model: rebuild it, and check memory and clock",
     )
-    return _refuse(facts, fault, hard=False)
+    return _refuse(facts, Outcome.OUTPUT_DIFFERS, cause, hard=False)
 
 
 def _no_ready(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.ready_seen or not facts.lockstep or facts.terminal is not None:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="no-ready",
         message=f"READY did not rise within the boot allowance; the firmware's phase is "
         f"{facts.firmware_phase or 'unknown'}",
         hint="check the READY wire, or run with --no-lockstep when it is not connected",
     )
-    return _refuse(facts, fault, hard=True)
+    return _refuse(facts, Outcome.NO_READY, cause, hard=True)
 
 
 def _stuck(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.board is not BoardEnd.RUNNING or facts.terminal is not None or facts.fall_seen:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="firmware-stuck",
         message=f"the firmware was still in phase {facts.firmware_phase or 'unknown'} at the deadline of "
         f"{facts.deadline_s:.2f} s of board time",
         hint="the board has been reset; look at what that phase runs, or raise the boot allowance",
     )
-    return _refuse(facts, fault, hard=True, deadline_s=facts.deadline_s)
+    return _refuse(facts, Outcome.FIRMWARE_STUCK, cause, hard=True, deadline_s=facts.deadline_s)
 
 
 def _missing_edge(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.rise_seen and facts.fall_seen:
         return None
-    edge = "fall" if facts.rise_seen else "rise"
+    edge, slug, outcome = (
+        ("fall", "no-gate-fall", Outcome.NO_GATE_FALL)
+        if facts.rise_seen
+        else ("rise", "no-gate-rise", Outcome.NO_GATE_RISE)
+    )
     if facts.terminal is None:
         reason = facts.terminal_fault.message if facts.terminal_fault else "no terminal record"
-        fault = Cause(
+        cause = Cause(
             slug="nothing-observed",
             message=f"GATE did not {edge} and nothing says that the firmware ran: {reason}",
             hint="check the GATE wire and the terminal transport",
         )
-        return _refuse(facts, fault, hard=True)
-    fault = Cause(
-        slug=f"no-gate-{edge}",
+        return _refuse(facts, Outcome.NOTHING_OBSERVED, cause, hard=True)
+    cause = Cause(
+        slug=slug,
         message=f"GATE did not {edge} as the instrument saw it, though the firmware reports a complete run; "
         "whole-trace statistics only, no figure per inference",
         hint="check the GATE wire to the instrument's logic input and its threshold",
     )
-    return _refuse(facts, fault, hard=False, integrity=Validity.DEGRADED)
+    return _refuse(facts, outcome, cause, hard=False, integrity=Validity.DEGRADED)
 
 
 def _throttled(facts: CaptureFacts) -> CaptureVerdict | None:
     if not facts.throttled_share > 0:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="throttled",
         message=f"the clock or temperature clamp was active for {facts.throttled_share:.1%} of the run",
         hint="let the board cool, or lower clock or load, and run again",
     )
-    return _refuse(facts, fault, hard=False, integrity=Validity.DEGRADED, throttled_share=facts.throttled_share)
+    return _refuse(
+        facts, Outcome.THROTTLED, cause, hard=False, integrity=Validity.DEGRADED, throttled_share=facts.throttled_share
+    )
 
 
 def _lossy(facts: CaptureFacts) -> CaptureVerdict | None:
     if facts.lost_share <= LOST_SHARE_LIMIT:
         return None
-    fault = Cause(
+    cause = Cause(
         slug="samples-lost",
         message=f"the instrument lost {facts.lost_share:.2%} of the gate, {LOST_SHARE_LIMIT:.0%} is the limit",
         hint="use a shorter cable, another port or a lower sample rate",
     )
-    return _refuse(facts, fault, hard=False, integrity=Validity.DEGRADED, lost_share=facts.lost_share)
+    return _refuse(
+        facts, Outcome.SAMPLES_LOST, cause, hard=False, integrity=Validity.DEGRADED, lost_share=facts.lost_share
+    )
 
 
 def _without_terminal(facts: CaptureFacts) -> CaptureVerdict | None:
@@ -312,13 +215,13 @@ def _without_terminal(facts: CaptureFacts) -> CaptureVerdict | None:
     finding = Finding(slug=missing.slug.replace("-", "_"), severity=Severity.WARNING, message=missing.message)
     half_inference_s = 0.5 * facts.planned_s / facts.requested_count
     if abs(facts.off_reference_s) > min(facts.tolerance_s, half_inference_s):
-        fault = Cause(
+        cause = Cause(
             slug="count-unknown",
             message=f"no terminal record, and GATE is {facts.off_reference_s * 1e6:+.1f} µs off N times the "
             "reference: the number of inferences is not known",
             hint=missing.hint or "check the terminal transport",
         )
-        verdict = _refuse(facts, fault, hard=False, integrity=Validity.DEGRADED)
+        verdict = _refuse(facts, Outcome.COUNT_UNKNOWN, cause, hard=False, integrity=Validity.DEGRADED)
         return replace(verdict, findings=(*verdict.findings, finding))
     inferred = Finding(
         slug="count_inferred",
@@ -344,14 +247,15 @@ def _durations(facts: CaptureFacts) -> CaptureVerdict | None:
         parts.append(f"{off_elapsed_s * 1e6:+.1f} µs off what the firmware counted")
     if not with_reference:
         parts.append(f"{facts.off_reference_s * 1e6:+.1f} µs off N times the reference inference")
-    fault = Cause(
+    cause = Cause(
         slug="gate-disagrees",
         message=f"GATE is {' and '.join(parts)}; {facts.tolerance_s * 1e6:.1f} µs are allowed",
         hint="a pulse that is too short points at the GATE wire, a reference that is off at another clock or image",
     )
     return _refuse(
         facts,
-        fault,
+        Outcome.GATE_DISAGREES,
+        cause,
         hard=True,
         gate_s=facts.gate_s,
         planned_s=facts.planned_s,

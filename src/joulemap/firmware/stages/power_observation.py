@@ -14,6 +14,7 @@ from joulemap.errors import PipelineError
 from joulemap.estimate import Provenance
 from joulemap.firmware.boards.base import BoardSession
 from joulemap.firmware.stages.capture import LOST_SLUGS, CaptureTools, capture_repeat
+from joulemap.firmware.stages.capture_facts import Cause
 from joulemap.firmware.stages.context import (
     CaptureTruth,
     PowerDeployed,
@@ -27,7 +28,6 @@ from joulemap.firmware.stages.context import (
     require,
 )
 from joulemap.firmware.stages.guard import check_deployment
-from joulemap.firmware.stages.outcomes import Cause
 from joulemap.firmware.stages.seeds import named_stream
 from joulemap.records.fault import FaultPlan, FaultSlug
 from joulemap.records.progress import Phase

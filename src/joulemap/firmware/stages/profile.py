@@ -21,10 +21,9 @@ from joulemap.firmware.stages.context import (
 )
 from joulemap.firmware.stages.deployment import build_artifact, deploy_artifact, verify_artifact
 from joulemap.firmware.stages.guard import check_deployment
-from joulemap.firmware.stages.phase_word import read_phase
 from joulemap.firmware.stages.policy import profile_deadline_s
+from joulemap.firmware.stages.probe_access import read_phase, unplug_probe
 from joulemap.firmware.stages.sources import fault_select, render_profile_source
-from joulemap.firmware.stages.unplug import unplug_probe
 from joulemap.firmware.transports.base import LinkContext, ProfileDelivery
 from joulemap.firmware.wire.profile_stream import parse_profile_stream
 from joulemap.records.fault import FaultSlug
@@ -157,11 +156,10 @@ def _run_profile(context: ProfileDeployed) -> ProfileDelivery:
 def _refuse_stop(context: ProfileDeployed, delivery: ProfileDelivery) -> None:
     stop = delivery.stop
     phase = read_phase(context.probe, context.profile_firmware)
-    what = {
-        StopReason.DEADLINE: ("profile-stuck", "did not end within the deadline"),
+    slug, message = {
         StopReason.HARD_FAULT: ("profile-hard-fault", f"faulted: {stop.message}"),
-    }
-    slug, message = what.get(stop.reason, (f"profile-{stop.reason.replace('_', '-')}", f"stopped: {stop.reason}"))
+        StopReason.BROWN_OUT: ("profile-brown-out", "lost its supply"),
+    }.get(stop.reason, ("profile-stuck", "did not end within the deadline"))
     raise CaptureError(
         f"{ArtifactRole.PROFILE} {message}, in phase {phase or 'unknown'} at {stop.time_ns * 1e-9:.3f} s of board time",
         hint="a stack or arena that is too small is the usual cause; -vv shows what was printed",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from joulemap.errors import PowerError
 from joulemap.firmware.boards.base import StopReason
 from joulemap.firmware.stages.capture import LOST_SLUGS
+from joulemap.firmware.stages.capture_facts import BoardEnd, CaptureFacts, CaptureVerdict, Cause
 from joulemap.firmware.stages.context import (
     PowerDone,
     RawCapture,
@@ -16,14 +17,7 @@ from joulemap.firmware.stages.context import (
     advance,
     require,
 )
-from joulemap.firmware.stages.outcomes import (
-    BoardEnd,
-    CaptureFacts,
-    CaptureVerdict,
-    Cause,
-    judge_capture,
-    judge_run,
-)
+from joulemap.firmware.stages.outcomes import judge_capture, judge_run
 from joulemap.records.finding import Validity
 from joulemap.records.firmware import ArtifactRole
 from joulemap.records.power import PowerCapture, PowerObservation, PowerRun, PowerRunPlan

@@ -21,10 +21,15 @@ PROFILE_GRAMMAR = BlockGrammar(
     checksum="STREAM_CRC32",
 )
 _WRAP = 2**32
-_HINTS = {
-    Defect.MISSING: "check the probe and that the image reaches its transport; -vv shows the received bytes",
-    Defect.TRUNCATED: "check the link between probe and board, then run again",
-    Defect.VERSION: "build the firmware and joulemap from one version",
+_LINK_HINT = "check the link between probe and board, then run again"
+_REASONS = {
+    Defect.MISSING: ("profile-missing", "check the probe and that the image reaches its transport"),
+    Defect.TRUNCATED: ("profile-truncated", _LINK_HINT),
+    Defect.VERSION: ("profile-version", "build the firmware and joulemap from one version"),
+    Defect.CORRUPT: ("profile-corrupt", _LINK_HINT),
+    Defect.INCOMPLETE: ("profile-incomplete", _LINK_HINT),
+    Defect.DUPLICATE_KEY: ("profile-duplicate-key", _LINK_HINT),
+    Defect.UNKNOWN_KEY: ("profile-unknown-key", _LINK_HINT),
 }
 
 
@@ -49,8 +54,8 @@ def parse_profile_stream(stream: bytes, *, counter_source: str, layer_count: int
     try:
         block = parse_block(find_blocks(stream, PROFILE_GRAMMAR)[0], PROFILE_GRAMMAR)
     except WireDefectError as error:
-        hint = _HINTS.get(error.defect, "check the link between probe and board, then run again")
-        raise _error(f"profile stream: {error}", f"profile-{error.defect}", hint) from error
+        slug, hint = _REASONS[error.defect]
+        raise _error(f"profile stream: {error}", slug, hint) from error
     if block.number("INIT_CODE"):
         raise _error(
             f"the model refused to initialise on the board, code {block.number('INIT_CODE')}",
@@ -83,7 +88,7 @@ def _array(block: WireBlock, key: str, shape: tuple[int, ...]) -> NDArray[np.int
         raise _error(
             f"{key}: {len(values)} values, expected {wanted} with indices below {shape}",
             "profile-incomplete",
-            "check the link between probe and board, then run again",
+            _LINK_HINT,
         )
     array = np.zeros(shape, np.int64)
     for indices, value in values.items():
@@ -106,7 +111,7 @@ def _build_result(block: WireBlock, counter_source: str, layer_count: int) -> Pm
         raise _error(
             f"pass {p}: input load and layers add up to {parts[p]} cycles, its total says {total[p]}",
             "profile-corrupt",
-            "check the link between probe and board, then run again",
+            _LINK_HINT,
         )
     clean, findings = _unwrap(clean, parts, overflow)
     core_hz = block.number("CORE_HZ")

@@ -21,10 +21,15 @@ TERMINAL_GRAMMAR = BlockGrammar(
     keys=(*vocabulary.POWER_KEYS, *vocabulary.MONITOR_KEYS),
     checksum="RECORD_CRC32",
 )
-_HINTS = {
-    Defect.MISSING: "check that the transport's domain is powered after GATE and that the probe reads the right symbol",
-    Defect.TRUNCATED: "raise the size of the transport's buffer or read it for longer",
-    Defect.VERSION: "build the firmware and joulemap from one version",
+_LINK_HINT = "check the link; a record with a fault is never used in part"
+_REASONS = {
+    Defect.MISSING: ("terminal-missing", "check that the transport is powered after GATE and that the probe reads it"),
+    Defect.TRUNCATED: ("terminal-truncated", "raise the size of the transport's buffer or read it for longer"),
+    Defect.VERSION: ("terminal-version", "build the firmware and joulemap from one version"),
+    Defect.CORRUPT: ("terminal-corrupt", _LINK_HINT),
+    Defect.INCOMPLETE: ("terminal-incomplete", _LINK_HINT),
+    Defect.DUPLICATE_KEY: ("terminal-duplicate-key", _LINK_HINT),
+    Defect.UNKNOWN_KEY: ("terminal-unknown-key", _LINK_HINT),
 }
 _DURATION_SLACK_US = 2
 _DURATION_SLACK = 1e-3
@@ -48,10 +53,11 @@ class PowerTerminalParser:
         try:
             return self._first_intact(find_blocks(stream, TERMINAL_GRAMMAR))
         except WireDefectError as error:
+            slug, hint = _REASONS[error.defect]
             raise PowerError(
                 f"no terminal record: {error}",
-                hint=_HINTS.get(error.defect, "check the link; a record with a fault is never used in part"),
-                slug=f"terminal-{error.defect}",
+                hint=hint,
+                slug=slug,
                 phase="power",
                 artifact_role=ArtifactRole.POWER,
             ) from error

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from joulemap.firmware.stages.outcomes import BoardEnd, CaptureFacts, CaptureVerdict, Cause, judge_capture, judge_run
+from joulemap.firmware.stages.capture_facts import BoardEnd, CaptureFacts, CaptureVerdict, Cause, Outcome
+from joulemap.firmware.stages.outcomes import judge_capture, judge_run
 from joulemap.records.finding import Severity, Validity
 from joulemap.records.power import FirmwarePhase, ObservationMode, PowerTerminalRecord, TerminalStatus
 
@@ -265,3 +266,31 @@ def test_what_captures_claim_together(
     validity, findings = judge_run([names[letter] for letter in integrities], requested)
     assert validity is expected
     assert [f.slug for f in findings] == ([finding] if finding else [])
+
+
+def test_each_outcome_has_an_error_of_the_same_words() -> None:
+    rows = {
+        Outcome.BOARD_LOST: replace(SILENT, **NO_EDGES, board=BoardEnd.LOST),
+        Outcome.CAPTURE_EMPTY: replace(GOOD, meter=Cause(slug="capture-empty", message="m")),
+        Outcome.INSTRUMENT_LOST: replace(GOOD, meter=Cause(slug="instrument-lost", message="m")),
+        Outcome.HARD_FAULT: replace(SILENT, **NO_FALL, board=BoardEnd.HARD_FAULT),
+        Outcome.BROWN_OUT: replace(SILENT, **NO_FALL, board=BoardEnd.BROWN_OUT),
+        Outcome.TERMINAL_ERROR: replace(GOOD, **ERROR),
+        Outcome.COUNT_MISMATCH: replace(GOOD, **COUNTS),
+        Outcome.OUTPUT_DIFFERS: replace(GOOD, **OUTPUT),
+        Outcome.NO_READY: replace(SILENT, **NO_EDGES, ready_seen=False),
+        Outcome.FIRMWARE_STUCK: replace(SILENT, **NO_FALL, board=BoardEnd.RUNNING),
+        Outcome.NOTHING_OBSERVED: replace(SILENT, **NO_EDGES),
+        Outcome.NO_GATE_RISE: replace(GOOD, **NO_EDGES),
+        Outcome.NO_GATE_FALL: replace(GOOD, **NO_FALL),
+        Outcome.THROTTLED: replace(GOOD, throttled_share=0.1),
+        Outcome.COUNT_UNKNOWN: replace(SILENT, gate_s=2.0),
+        Outcome.GATE_DISAGREES: replace(GOOD, **GATE),
+        Outcome.SAMPLES_LOST: replace(GOOD, lost_share=0.5),
+    }
+    assert set(rows) == set(Outcome)
+    for outcome, facts in rows.items():
+        verdict = judge_capture(facts)
+        assert verdict.failure is not None
+        assert verdict.findings[0].slug == outcome
+        assert verdict.failure.slug == outcome.replace("_", "-")
