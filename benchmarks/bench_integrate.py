@@ -1,6 +1,6 @@
 """Exact integration against the limits of memory and against numpy: targets A1, A2, A3, A4, A7, A8.
 
-Run: python benchmarks/bench_integrate.py [--samples 2e8] [--slices 1e6] [--rounds 5]
+Run: python benchmarks/bench_integrate.py [--samples 2e8] [--slices 1e6] [--rounds 5]   (6 GB and two minutes)
 
 Data: 80..120 W uniform noise with a 150 W square wave, float32, 2 MS/s; slices start anywhere and last 1 us to 100 ms
 (log-uniform), so they overlap. A8 takes log-normal power over many decades, where a plain prefix sum fails, and
@@ -38,6 +38,7 @@ from joulemap.trace import (
 )
 
 STEP_NS = 500
+TARGET_SAMPLES = 200_000_000  # the speed targets are stated at this size; below it their verdict is n/a
 START_NS = 1_700_000_000_000_000_000
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -82,6 +83,10 @@ def draw_slices(m: int, span_ns: int) -> tuple[Ints, Ints]:
     return start, start + duration
 
 
+def judge(samples: int, met: bool) -> bool | None:
+    return met if samples >= TARGET_SAMPLES else None
+
+
 def run_speed(samples: int, slices: int, rounds: int) -> None:
     power_w = draw_power(samples)
     trace = build_trace(power_w)
@@ -116,11 +121,13 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
     taken = time_in_turn(calls, rounds=rounds)
     print(f"  read {samples / taken['read'] / 1e9:.2f} Gsample/s; whole {taken['whole']:.3f} s; {slices:.0e} slices")
     ratio = taken["kernel"] / taken["read"]
-    print_ratio(f"A1 kernel / bare read, {slices // 10:.0e} slices", ratio, target="<= 1.5", met=ratio <= 1.5)
+    print_ratio(
+        f"A1 kernel / bare read, {slices // 10:.0e} slices", ratio, target="<= 1.5", met=judge(samples, ratio <= 1.5)
+    )
     ratio = taken["whole"] / taken["read"]
-    print_ratio("A2 whole with sort / bare read", ratio, target="<= 7", met=ratio <= 7)
+    print_ratio("A2 whole with sort / bare read", ratio, target="<= 7", met=judge(samples, ratio <= 7))
     ratio = taken["cumsum"] / taken["whole"]
-    print_ratio("A3 np.cumsum + gather / whole", ratio, target=">= 8", met=ratio >= 8)
+    print_ratio("A3 np.cumsum + gather / whole", ratio, target=">= 8", met=judge(samples, ratio >= 8))
     ratio = taken["cumsum"] / taken["numpy"]
     print_ratio("   np.cumsum + gather / our numpy reference", ratio, target="", met=None)
 
@@ -161,7 +168,9 @@ def run_speed_edges(samples: int, slices: int, rounds: int) -> None:
     calls = {"whole": lambda: integrate_energy(trace, *many, backend="numba"), "cumsum": cumsum_searchsorted}
     taken = time_in_turn(calls, rounds=rounds)
     ratio = taken["cumsum"] / taken["whole"]
-    print_ratio("A4 cumsum + sorted searchsorted / whole, non-uniform", ratio, target=">= 10", met=ratio >= 10)
+    print_ratio(
+        "A4 cumsum + sorted searchsorted / whole, non-uniform", ratio, target=">= 10", met=judge(samples, ratio >= 10)
+    )
 
 
 def run_accuracy(samples: int) -> None:
@@ -265,7 +274,7 @@ def run_threshold(rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=lambda text: int(float(text)), default=20_000_000)
+    parser.add_argument("--samples", type=lambda text: int(float(text)), default=TARGET_SAMPLES)
     parser.add_argument("--slices", type=lambda text: int(float(text)), default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()

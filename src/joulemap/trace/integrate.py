@@ -9,7 +9,7 @@ Slices that reach outside the trace or over lost samples keep the energy that wa
 much time that is: missing is never 0.
 
 References:
-    METHODS 1.1 in docs/methods.md (which rule for which sample).
+    docs/numbers.md, "How energy is summed".
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.errors import SetupError
 from joulemap.trace.channel import KernelKind
 from joulemap.trace.instants import (
     Instants,
@@ -80,7 +81,7 @@ def integrate_energy(
     Raises:
         ValueError: shapes differ, an end lies before its start, an instant is not finite, or float64 instants on a
             clock whose numbers they cannot hold (:func:`integrate_offsets` is the way then).
-        ImportError: backend ``numba`` without numba.
+        SetupError: backend ``numba`` without numba (``missing-extra``).
     """
     start, end = np.atleast_1d(np.asarray(start_ns)), np.atleast_1d(np.asarray(end_ns))
     if not (np.issubdtype(start.dtype, np.floating) or np.issubdtype(end.dtype, np.floating)):
@@ -178,10 +179,14 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
     return np.maximum(covered_ns, 0.0) * 1e-9
 
 
-def _compiled_pays(samples: int, slices: int) -> bool:
-    if importlib.util.find_spec("numba") is None:
-        return False
-    return "joulemap.trace.kernels" in sys.modules or samples + 400 * slices >= _NUMBA_PAYS
+def _takes_compiled(backend: Backend, samples: int, slices: int) -> bool:
+    installed = importlib.util.find_spec("numba") is not None
+    if backend == "auto":
+        loaded = "joulemap.trace.kernels" in sys.modules
+        return installed and (loaded or samples + 400 * slices >= _NUMBA_PAYS)
+    if backend == "numba" and not installed:
+        raise SetupError("numba is not installed", hint="pip install 'joulemap[fast]'", slug="missing-extra")
+    return backend == "numba"
 
 
 def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
@@ -194,7 +199,7 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
     covered_s = _covered_s(trace, start_ns, end_ns)
     samples = _samples(trace)
-    if backend == "numba" or (backend == "auto" and _compiled_pays(trace.n, start_ns.size)):
+    if _takes_compiled(backend, trace.n, start_ns.size):
         empty = start_ns == end_ns
         places = _arrange(trace, start_ns, end_ns)
         del start_ns, end_ns  # the kernel's memory is what counts: 100 bytes per slice in all

@@ -28,7 +28,7 @@ class EnergyTrace:
     Args:
         clock: the clock of start_ns and edges_ns.
         channel: what was measured and how.
-        power_w: (n,) W, float32 or float64; mean power of each interval (or point samples, see the kernel).
+        power_w: (n,) W, float32 or float64, finite outside gaps; mean power of each interval (or points).
         start_ns: start of the first interval, ns.
         period_s: length of every interval, s, > 0 (uniform).
         edges_ns: (n + 1,) ns, strictly increasing; interval k is edges[k]..edges[k+1] (non-uniform).

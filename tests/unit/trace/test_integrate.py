@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import importlib.util
 import math
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.trace import (
     Channel,
@@ -284,6 +286,15 @@ def test_an_envelope_has_the_extremes_and_the_mean_of_each_bin() -> None:
         assert math.isnan(envelope.mean_w[k]) == (mean.covered_s[0] == 0)
     with pytest.raises(ValueError, match="increasing"):
         build_envelope(trace, np.array([5, 5]))
+
+
+def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)  # as on a machine without the extra
+    trace, bounds = build_trace(np.ones(10)), (np.array([0]), np.array([1000]))
+    with pytest.raises(SetupError, match="numba") as caught:
+        integrate_energy(trace, *bounds, backend="numba")
+    assert "joulemap[fast]" in caught.value.hint
+    assert integrate_energy(trace, *bounds).energy_j[0] == pytest.approx(1e-6)
 
 
 def test_small_work_is_done_without_numba() -> None:
