@@ -178,7 +178,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the weights (0)")
     arguments = parser.parse_args()
     content = build_ds_cnn(arguments.seed)
-    arguments.out.write_bytes(content)
+    try:
+        arguments.out.write_bytes(content)
+    except OSError as error:
+        raise SystemExit(f"cannot write {arguments.out}: {error}") from error
     print(f"{arguments.out}: {len(content)} bytes")
 
 

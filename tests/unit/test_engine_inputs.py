@@ -90,8 +90,13 @@ def test_files_that_are_no_models(tmp_path: Path, content: bytes, slug: str, kin
     assert caught.value.exit_code == 6
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
-    for path, slug in ((tmp_path / "none.tflite", "model-missing"), (tmp_path, "model-unreadable")):
+def test_a_missing_file_a_folder_and_a_device(tmp_path: Path) -> None:
+    device = Path("/dev/null")
+    for path, slug in (
+        (tmp_path / "none.tflite", "model-missing"),
+        (tmp_path, "model-unreadable"),
+        (device, "model-unreadable"),
+    ):
         with pytest.raises(InputError) as caught:
             engine("aot").prepare(path, inputs=None, seed=0)
         assert caught.value.slug == slug

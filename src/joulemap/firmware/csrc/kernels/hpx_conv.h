@@ -99,8 +99,8 @@ HPX_KERNEL void hpx_conv_2d(const hpx_conv_params *p, const int8_t *x, const int
                             const int32_t *multiplier, const int8_t *shift, int8_t *y)
 {
     const int32_t groups = p->in_c / p->filter_c;
-    const int32_t lanes = p->out_c / groups % HPX_LANES ? 1 : HPX_LANES; /* lanes of one call share their group */
-    const int32_t whole = groups > 1 && lanes == 1 ? 0 : p->out_c / HPX_LANES * HPX_LANES;
+    const int32_t in_lanes = groups == 1 || p->out_c / groups % HPX_LANES == 0; /* lanes must share their group */
+    const int32_t whole = in_lanes ? p->out_c / HPX_LANES * HPX_LANES : 0;
     for (int32_t batch = 0; batch < p->batches; batch++, x += p->in_h * p->in_w * p->in_c) {
         for (int32_t oy = 0; oy < p->out_h; oy++) {
             const int32_t origin_y = oy * p->stride_h - p->pad_h;

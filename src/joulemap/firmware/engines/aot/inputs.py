@@ -114,7 +114,8 @@ def _following_steps(program: Program, tensor: Tensor) -> list[Quantization]:
 
 def _float_range(program: Program, tensor: Tensor) -> tuple[float, float]:
     """Returns the reals between the lowest and the highest int8 step of the first QUANTIZE that follows."""
-    for quantization in _following_steps(program, tensor):
-        low, high = (quantization.scale * (step - quantization.zero_point) for step in (-128, 127))
-        return low, high
-    return -1.0, 1.0
+    following = _following_steps(program, tensor)
+    if not following:
+        return -1.0, 1.0
+    low, high = (following[0].scale * (step - following[0].zero_point) for step in (-128, 127))
+    return low, high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,3 @@ class OpContext:
         if np.any(quantization.scales > np.float32(2.0**100)):
             raise self.error("unsupported-quantization", "a filter scale beyond 2^100", tensor)
         return quantization
-
-
-Params = Mapping[str, int | float | tuple[int, ...]]

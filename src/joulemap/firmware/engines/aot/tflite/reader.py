@@ -41,10 +41,9 @@ def read_model_bytes(path: Path) -> bytes:
         EngineError: larger than 64 MiB.
     """
     try:
-        if path.is_dir():
-            raise InputError(
-                f"{path} is a folder, not a model file", hint="name a .tflite file", slug="model-unreadable"
-            )
+        if path.exists() and not path.is_file():  # a folder, a pipe, a device
+            kind = "a folder" if path.is_dir() else "no regular file"
+            raise InputError(f"{path} is {kind}, not a model", hint="name a .tflite file", slug="model-unreadable")
         size_b = path.stat().st_size
         if size_b > FILE_LIMIT_B:
             raise engine_error("model-too-large", f"{path}: {size_b} bytes, at most {FILE_LIMIT_B} are taken")
