@@ -4,7 +4,7 @@ A measured number that leaves ``analysis`` is an :class:`Estimate` or an :class:
 This module knows nothing of traces, files or units of print.
 
 References:
-    JCGM 100:2008 (GUM), 2.3 (standard and expanded uncertainty, coverage factor) and G.4 (effective degrees of freedom).
+    JCGM 100:2008 (GUM), 2.3 (standard and expanded uncertainty, coverage factor), G.4 (effective degrees of freedom).
 """
 
 from __future__ import annotations

@@ -137,9 +137,10 @@ def _failure(done: ProfileDone) -> PipelineError | None:
     return PowerError(
         f"the recording does not support an energy per inference ({reason})",
         hint="use an instrument with more samples per second, or a longer gate (--window-s)",
-        slug=reason.replace("_", "-"),
+        slug="gate-unresolved",
         phase="report",
         artifact_role=str(done.power.firmware.role),
+        details={"reason": reason},
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import pyarrow as pa
+from typing import Any
 
 from joulemap.estimate import Estimate, Provenance, Unavailable
 from joulemap.formats.bundle_writer import BundleWriter
@@ -25,17 +24,17 @@ from joulemap.workflow.timeline import build_timeline
 __all__ = ["write_sections"]
 
 _LAYER_COLUMNS = {
-    "index": pa.int64(),
-    "op": pa.string(),
-    "name": pa.string(),
-    "group": pa.string(),
-    "macs": pa.int64(),
-    "bytes": pa.int64(),
-    "cycles": pa.int64(),
-    "instructions": pa.int64(),
-    "duration_s": pa.float64(),
-    "share": pa.float64(),
-    "resolution": pa.string(),
+    "index": "int64",
+    "op": "string",
+    "name": "string",
+    "group": "string",
+    "macs": "int64",
+    "bytes": "int64",
+    "cycles": "int64",
+    "instructions": "int64",
+    "duration_s": "float64",
+    "share": "float64",
+    "resolution": "string",
 }
 
 
@@ -143,7 +142,9 @@ def _firmware(image: FirmwareArtifact) -> dict[str, object]:
     }
 
 
-def _layer_columns(facts: ProfileFacts, result: Mapping[str, object]) -> dict[str, pa.Array]:
+def _layer_columns(facts: ProfileFacts, result: Mapping[str, object]) -> dict[str, Any]:
+    import pyarrow as pa  # noqa: PLC0415  only a column's type needs it here
+
     rows = result["layers"]
     assert isinstance(rows, list)  # build_result made it
     columns = {key: pa.array([row[key] for row in rows], kind) for key, kind in _LAYER_COLUMNS.items()}
@@ -151,7 +152,7 @@ def _layer_columns(facts: ProfileFacts, result: Mapping[str, object]) -> dict[st
     quantities = [energies.get(layer.index, Unavailable(reason=facts.reason)) for layer in facts.model.layers]
     for key, attribute in (("energy_j", "value"), ("energy_std_j", "std"), ("energy_expanded_j", "expanded")):
         values = [getattr(q, attribute) if isinstance(q, Estimate) else None for q in quantities]
-        columns[key] = pa.array(values, pa.float64())
+        columns[key] = pa.array(values, "float64")
     provenances = [q.provenance if isinstance(q, Estimate) else Provenance.UNAVAILABLE for q in quantities]
-    columns["provenance"] = pa.array([str(provenance) for provenance in provenances], pa.string())
+    columns["provenance"] = pa.array([str(provenance) for provenance in provenances], "string")
     return columns
