@@ -151,7 +151,7 @@ class ZigToolchain:
 
         def make(work: Path) -> None:
             _write_tree(work, files)
-            self._checked(command, work, ArtifactRole.PROFILE, f"host library {name}", phase="setup")
+            self._checked(command, work, None, f"host library {name}")
 
         library, _ = self._cache.build("host", key, f"{name}{suffix}", make)
         return library
@@ -201,10 +201,8 @@ class ZigToolchain:
             )
         _raise_on_failure(result, work, role, "the linker")
 
-    def _checked(
-        self, command: list[str], work: Path, role: ArtifactRole, what: str, *, phase: str | None = None
-    ) -> None:
-        _raise_on_failure(self._run(command, work), work, role, what, phase=phase)
+    def _checked(self, command: list[str], work: Path, role: ArtifactRole | None, what: str) -> None:
+        _raise_on_failure(self._run(command, work), work, role, what)
 
     def _run(self, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         zig_cache = str(self._cache.root / "zig")
@@ -274,15 +272,15 @@ def _errors(text: str, work: Path) -> str:
 
 
 def _raise_on_failure(
-    result: subprocess.CompletedProcess[str], work: Path, role: ArtifactRole, what: str, *, phase: str | None = None
+    result: subprocess.CompletedProcess[str], work: Path, role: ArtifactRole | None, what: str
 ) -> None:
     if result.returncode == 0:
         return
     raise BuildError(
-        f"{what} failed ({role}):\n{_errors(result.stderr, work)}",
+        f"{what} failed" + (f" ({role})" if role else "") + f":\n{_errors(result.stderr, work)}",
         hint="the lines above are the compiler's; -vv shows the command",
         slug="build-failed",
-        phase=phase or _phase(role),
+        phase=_phase(role) if role else "setup",
         artifact_role=role,
         details={"stderr": result.stderr[:4000].replace(str(work), ""), "exit_status": result.returncode},
     )

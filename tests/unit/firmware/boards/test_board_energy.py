@@ -61,10 +61,44 @@ def test_truth_adds_up_and_agrees_with_the_rows_inside_the_gate() -> None:
     assert truth.layer_cycles[2] == 200 * (3 + 2)  # three NOPs and the return
 
 
-@pytest.mark.parametrize("name", ["network", "startup"])
+CONDITIONAL_RETURN = """
+__attribute__((naked, noinline)) static void count_down(int n) {
+    __asm volatile("push {r4, r5, r6, lr}\\n 1: subs r0, #1\\n it eq\\n popeq {r4, r5, r6, pc}\\n b 1b");
+}
+__attribute__((naked, noinline)) static void count_wide(int n) {
+    __asm volatile("push {r4-r8, lr}\\n 1: subs r0, #1\\n it eq\\n popeq.w {r4-r8, pc}\\n b 1b");
+}
+int main(void) { outputs(GATE); for (int i = 1; i < 300; i++) { count_down(i); count_wide(i); } outputs(0); park(); }
+"""
+LONG_STRAIGHT_CODE = """
+__attribute__((naked, noinline)) static void straight(const void *from) {
+    __asm volatile(".rept 700\\n ldr r1, [r0, #4]\\n str r1, [sp, #-8]\\n ldrb r2, [r0]\\n .endr\\n bx lr");
+}
+int main(void) { outputs(GATE); for (int i = 0; i < 40; i++) straight((void *)64); outputs(0); park(); }
+"""
+EVERY_TRANSFER = """
+__attribute__((naked, noinline)) static void transfers(void) {
+    __asm volatile("push {r4-r11, lr}\\n vpush {s0-s7}\\n sub sp, #64\\n stm sp, {r0-r7}\\n ldm sp, {r0-r3}\\n"
+        "strd r0, r1, [sp]\\n ldrsh r4, [sp, #6]\\n strb r4, [sp, #3]\\n vldr s1, [sp]\\n vstr d3, [sp, #8]\\n"
+        "ldr r0, =0x12345678\\n ldrex r1, [sp]\\n strex r2, r1, [sp]\\n tbb [pc, r5]\\n .byte 1, 1\\n"
+        "add sp, #64\\n vpop {s0-s7}\\n pop {r4-r11, pc}\\n .ltorg");
+}
+int main(void) { outputs(GATE); for (int i = 0; i < 50; i++) transfers(); outputs(0); park(); }
+"""
+IMAGES = {
+    "network": None,
+    "loop": BUSY,
+    "conditional return": CONDITIONAL_RETURN,
+    "long straight code": LONG_STRAIGHT_CODE,
+    "every kind of transfer": EVERY_TRANSFER.replace("tbb [pc, r5]", "movs r5, #0\\n tbb [pc, r5]"),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
 def test_the_scout_prices_as_memory_hooks_do_to_the_femtojoule(name: str) -> None:
-    artifact = build_network() if name == "network" else build_firmware(BUSY)
-    layers = LAYERS if name == "network" else ()
+    text = IMAGES[name]
+    artifact = build_network() if text is None else build_firmware(text)
+    layers = LAYERS if text is None else ()
     totals, truths = [], []
     for pricing in ("scout", "hook"):
         with open_session(artifact, layers=layers, pricing=pricing) as session:
@@ -130,6 +164,32 @@ def test_a_block_whose_traffic_varies_is_flagged() -> None:
         counts = session.counts()
     assert counts["varying_blocks"] > 1_000_000
     assert counts["scout_runs"] < 2000
+
+
+def test_a_conditional_load_is_priced_by_how_often_it_happens() -> None:
+    artifact = build_firmware(
+        """
+        __attribute__((naked, noinline)) static void sometimes(uint32_t odd, const void *from) {
+            __asm volatile("cmp r0, #3\\n itt eq\\n ldrdeq r2, r3, [r1]\\n ldreq r2, [r1]\\n nop\\n bx lr");
+        }
+        int main(void) {
+            outputs(GATE);
+            for (uint32_t i = 0; i < 40000; i++) sometimes(i & 3, (void *)64);
+            outputs(0);
+            park();
+        }
+        """
+    )
+    totals = []
+    for pricing in ("scout", "hook"):
+        with open_session(artifact, pricing=pricing) as session:
+            session.reset(ResetOptions(deadline_s=1.0))
+            session.run()
+            totals.append(session.truth().gate_j)
+            assert (session.counts()["varying_blocks"] >= 40000) is (pricing == "scout")
+    flash_fj = read_power_model().traffic_fj_per_b[0]
+    moved_j = 10000 * 12 * flash_fj * 1e-15
+    assert abs(totals[0] - totals[1]) < 0.2 * moved_j  # a few dozen looks at one in four
 
 
 def test_the_run_factor_scales_the_rail_and_leaves_the_truth() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -128,6 +130,33 @@ def test_concurrent_builds_agree(cache_dir: Path) -> None:
     assert [build.returncode for build in builds] == [0, 0, 0]
     assert len(set(outputs)) == 1
     assert outputs[0] == _build(cache_dir, firmware_source("int main(void) { return 77; }")).sha256
+
+
+def test_ctrl_c_in_a_build_leaves_no_half_entry(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from board_bench import firmware_source;"
+        "from joulemap.firmware.toolchains.zig import ZigToolchain; from joulemap.records.target import CpuSpec;"
+        "cpu = CpuSpec(core='cortex-m33', features=frozenset({'dsp', 'fp_sp'}));"
+        "zig = ZigToolchain(Path(sys.argv[1])); zig.describe(); print('building', flush=True);"
+        "zig.build(firmware_source('int main(void) { return 78; }'), cpu)"
+    )
+    root = Path(__file__).parents[4]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests" / "support")])}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    ) as build:  # fmt: skip
+        assert build.stdout is not None
+        assert build.stdout.readline() == "building\n"
+        time.sleep(0.5)  # a cold link takes seconds
+        os.killpg(build.pid, signal.SIGINT)
+        _, stderr = build.communicate(timeout=60)
+    assert build.returncode != 0
+    assert "KeyboardInterrupt" in stderr
+    assert not (tmp_path / "image").exists()
+    assert not list((tmp_path / "scratch").iterdir())
+    for entry in (tmp_path / "object").glob("*"):
+        assert sorted(path.suffix for path in entry.iterdir()) == ["", ".o"]
 
 
 @pytest.mark.parametrize(

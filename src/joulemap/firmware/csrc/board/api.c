@@ -80,7 +80,7 @@ EXPORT void board_reset(struct board *board, const struct run_options *options, 
     board->row_next_ns = options->rows ? options->row_ns : NEVER;
     board->factor = (uint64_t)1 << 32;
     board->cycle_counter_on = 1;
-    board->audit_state = board->audit_in_rows = 1;
+    board->random_state = board->audit_in_rows = 1;
     enter_scope(board, 0);
     set_base_draw(board);
     plan_next_event(board);

@@ -25,6 +25,7 @@ enum instruction_class {
 };
 enum traffic { TRAFFIC_FLASH_READ, TRAFFIC_RAM_READ, TRAFFIC_RAM_WRITE, TRAFFIC_MMIO, TRAFFIC_COUNT };
 enum peripheral { PERIPHERAL_UART, PERIPHERAL_DEBUG, PERIPHERAL_SWO, PERIPHERAL_USB, PERIPHERAL_COUNT };
+enum tail_phase { TAIL_NONE, TAIL_ARMED, TAIL_PENDING };
 enum stop { STOP_NONE, STOP_EDGE, STOP_DEADLINE, STOP_BROWN_OUT, STOP_PAUSE };
 enum core_state { CORE_AWAKE, CORE_ASLEEP, CORE_LOCKED, CORE_UNPOWERED };
 enum pricing {
@@ -81,13 +82,17 @@ struct block {
     uint16_t instructions;
     uint16_t mark;
     uint16_t varying;
+    uint16_t tail_b; /* bytes that a conditional return at its end reads when it returns */
+    uint16_t wavers; /* another access stands under IT */
+    uint64_t next_look; /* executions after which a block with conditional accesses is looked at again */
     uint32_t class_fj;
     uint32_t observations;
     uint32_t last_b[TRAFFIC_COUNT];
     uint64_t sum_b[TRAFFIC_COUNT];
 };
-/* Marks: 0 none, 1 + i the entry of layer i, MARK_RETURN an address that some layer returned to. */
-enum { MARK_NONE = 0, MARK_RETURN = 0xffff };
+/* Marks: 0 none, 1 + i the entry of layer i, MARK_RETURN an address that some layer returned to, MARK_CONDITIONAL a
+ * block with an access under IT, which moves bytes or does not. */
+enum { MARK_NONE = 0, MARK_CONDITIONAL = 0xfffe, MARK_RETURN = 0xffff, MAX_LAYERS = 0xfffd };
 
 struct frame {
     uint32_t scope;
@@ -123,7 +128,10 @@ struct scout {
     int ids[REGISTER_COUNT];
     void *slots[REGISTER_COUNT];
     uint64_t values[REGISTER_COUNT];
-    uint32_t blocks_seen;
+    uint64_t expected; /* where straight-line execution of the block goes on */
+    uint64_t end;
+    uint64_t exit; /* where execution went on after the block */
+    uint32_t inside;
     uint32_t seen_b[TRAFFIC_COUNT];
     uint64_t runs;
     uint32_t saved;
@@ -180,6 +188,9 @@ struct board {
     struct edge edges[MAX_EDGES];
     uint32_t edge_count;
     uint32_t edges_lost;
+    uint32_t tail_phase;
+    uint32_t tail_next; /* where execution goes on when the conditional return did not return */
+    uint64_t tail_fj;
     uint32_t stop;
     struct edge stop_edge;
     uint32_t core_state;
@@ -199,7 +210,7 @@ struct board {
     struct block ***tables; /* one per scope, made when it is first entered */
     struct slab *slabs;
     struct block foreign; /* a block outside the known code */
-    uint64_t audit_state;
+    uint64_t random_state;
     uint64_t audit_in_rows;
     struct scout scout;
 };

@@ -76,18 +76,45 @@ struct instruction decode_instruction(const uint8_t *code) {
     return decode_32(first, code[2] | (uint32_t)code[3] << 8);
 }
 
+/* Instructions that an IT makes conditional: 4 less the zeros after the lowest one of its mask. */
+static uint32_t conditional_count(uint32_t op) {
+    return (op & 0xff00) == 0xbf00 && (op & 0xf) ? 4 - (uint32_t)__builtin_ctz(op & 0xf) : 0;
+}
+
+/* Registers that a return by POP or LDM with PC reads; 0 for anything else. */
+static uint32_t returned_registers(const uint8_t *code) {
+    uint32_t first = code[0] | (uint32_t)code[1] << 8;
+    uint32_t second = code[2] | (uint32_t)code[3] << 8;
+    if ((first & 0xff00) == 0xbd00) return bit_count(first & 0x1ff);
+    return first == 0xe8bd && second & 0x8000 ? bit_count(second) : 0;
+}
+
+static void note_conditional(struct block *block, const uint8_t *code, struct instruction found, int is_last) {
+    uint32_t returned = returned_registers(code);
+    if (returned && is_last) block->tail_b = (uint16_t)(4 * returned);
+    else if (returned || found.class == CLASS_LOAD || found.class == CLASS_STORE) block->wavers = 1;
+}
+
 /* Fills size, counts, cycles and class energy. A load or store of k registers takes k - 1 cycles more than one. */
 void decode_block(const struct board *board, uint32_t address, uint32_t size_b, struct block *block) {
     const struct coefficients *cost = &board->coefficients;
+    uint32_t conditional = 0;
     block->size_b = (uint16_t)size_b;
-    block->instructions = 0;
+    block->instructions = block->tail_b = block->wavers = 0;
     block->cycles = block->class_fj = 0;
-    for (uint32_t offset = 0; offset < size_b && address + offset + 4 <= board->image_b;) {
-        struct instruction found = decode_instruction(board->image + address + offset);
+    for (uint32_t offset = 0; offset < size_b && address + offset + 4 <= board->image_b + 4;) {
+        const uint8_t *code = board->image + address + offset;
+        struct instruction found = decode_instruction(code);
         offset += found.size_b;
         block->instructions++;
         block->cycles += cost->class_cycles[found.class] + found.transfers - 1;
         block->class_fj += cost->class_fj[found.class];
+        if (conditional) {
+            conditional--;
+            note_conditional(block, code, found, offset >= size_b);
+        } else {
+            conditional = conditional_count(code[0] | (uint32_t)code[1] << 8);
+        }
     }
     block->energy_fj = block->class_fj;
 }

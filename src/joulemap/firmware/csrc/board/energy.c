@@ -51,13 +51,19 @@ static void store_row(struct board *board, uint64_t rail) {
     board->row_start_rail_fj = rail;
 }
 
+/* value * part / whole, rounded down; a division of 128 bits only where 64 do not hold the product. */
+static uint64_t share_of(uint64_t value, uint64_t part, uint64_t whole) {
+    if (LIKELY(value <= UINT32_MAX && part <= UINT32_MAX)) return value * part / whole;
+    return (uint64_t)((unsigned __int128)value * part / whole);
+}
+
 /* Ends every row that the next `cycles` reach; what crosses a boundary is split pro rata by time. */
 void spread_over_rows(struct board *board, uint64_t cycles, uint64_t raw_fj) {
     uint64_t start_ns = time_at(board, board->cycles);
     uint64_t span_ns = cycles * board->period_ns;
     while (board->row_next_ns <= start_ns + span_ns) {
         uint64_t part_ns = board->row_next_ns - start_ns;
-        uint64_t part_fj = (uint64_t)((unsigned __int128)raw_fj * part_ns / span_ns);
+        uint64_t part_fj = share_of(raw_fj, part_ns, span_ns);
         store_row(board, rail_fj(board, board->raw_fj + part_fj));
         board->row_next_ns += board->options.row_ns;
     }
@@ -76,7 +82,7 @@ void plan_next_event(struct board *board) {
     uint64_t next_ns = board->row_next_ns;
     if (board->limit_ns < next_ns) next_ns = board->limit_ns;
     if (board->options.throttle_ns < next_ns) next_ns = board->options.throttle_ns;
-    board->next_event = board->stop != STOP_NONE ? 0 : cycles_at(board, next_ns);
+    board->next_event = board->stop != STOP_NONE || board->tail_phase == TAIL_PENDING ? 0 : cycles_at(board, next_ns);
 }
 
 /* Credits what happened since the last call to the present scope, if GATE was high. */

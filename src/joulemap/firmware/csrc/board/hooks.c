@@ -6,12 +6,13 @@ enum {
     FAULT_SELECT = 0x6000, FAULT_ARGUMENT = 0x6004, /* offsets from 0x40000000 */
     DWT_CTRL = 0x1000, DWT_CYCCNT = 0x1004          /* offsets from 0xE0000000 */
 };
-enum { DWT_NUMCOMP_4 = 0x40000000, AUDIT_MEAN_ROWS = 1024 };
+enum { DWT_NUMCOMP_4 = 0x40000000, AUDIT_MEAN_ROWS = 4096, LOOK_MEAN_EXECUTIONS = 128 };
 
-/* Rows until the next audit: pseudo-random, so that it never walks in step with a loop, and the same in every run. */
-static void plan_audit(struct board *board) {
-    board->audit_state = board->audit_state * 6364136223846793005u + 1442695040888963407u;
-    board->audit_in_rows = AUDIT_MEAN_ROWS / 2 + (board->audit_state >> 33) % AUDIT_MEAN_ROWS;
+/* A number from mean / 2 to 3 mean / 2: pseudo-random, so that looks never walk in step with a loop, and the same in
+ * every run. */
+static uint64_t draw_interval(struct board *board, uint64_t mean) {
+    board->random_state = board->random_state * 6364136223846793005u + 1442695040888963407u;
+    return mean / 2 + (board->random_state >> 33) % mean;
 }
 
 static int stop_is_due(const struct board *board) {
@@ -28,20 +29,40 @@ static void halt(struct board *board, void *uc) {
     board->emulator.stop(uc);
 }
 
+/* A conditional return reads its registers only when it returns. Which way it went is known by the next block. */
+static void arm_tail(struct board *board, uint64_t address, const struct block *block) {
+    if (!block->tail_b || board->options.pricing != PRICE_BY_SCOUT) return;
+    board->tail_phase = TAIL_ARMED;
+    board->tail_next = (uint32_t)address + block->size_b;
+    board->tail_fj = (uint64_t)block->tail_b * board->coefficients.traffic_fj_per_b[TRAFFIC_RAM_READ];
+    board->next_event = 0; /* this block and the next take the slow path */
+}
+
+static void settle_tail(struct board *board, uint64_t address) {
+    if (board->tail_phase != TAIL_PENDING) return;
+    if (address != board->tail_next) board->raw_fj += board->tail_fj;
+    board->tail_phase = TAIL_NONE;
+}
+
 /* The slow path of a block that reaches an event; 0 when the core stops before it, so that it is not counted twice. */
-static int pass_event(struct board *board, void *uc, struct block *block) {
+static int pass_event(struct board *board, void *uc, uint64_t address, struct block *block) {
     if (stop_is_due(board)) {
         halt(board, uc);
         return 0;
     }
+    settle_tail(board, address);
     if (time_at(board, board->cycles) >= board->options.throttle_ns) start_throttle(board);
     uint64_t rows_before = board->row_count;
     spread_over_rows(board, block->cycles, block->energy_fj + (uint64_t)block->cycles * board->fj_per_cycle);
     plan_next_event(board);
+    if (board->tail_phase == TAIL_ARMED) {
+        board->tail_phase = TAIL_PENDING;
+        board->next_event = 0;
+    }
     uint64_t passed = board->row_count - rows_before;
     if (passed >= board->audit_in_rows) {
         block->size_b = 0;
-        plan_audit(board);
+        board->audit_in_rows = draw_interval(board, AUDIT_MEAN_ROWS);
     } else {
         board->audit_in_rows -= passed;
     }
@@ -61,6 +82,7 @@ static __attribute__((noinline)) struct block *learn_block(struct board *board, 
         block->mark = board->marks[address >> 1];
     }
     decode_block(board, address, size_b, block);
+    if (block->mark == MARK_NONE && (block->tail_b || block->wavers)) block->mark = MARK_CONDITIONAL;
     price_block(board, uc, address, block);
     return block;
 }
@@ -72,11 +94,25 @@ static inline struct block *find_block(struct board *board, void *uc, uint64_t a
     return block;
 }
 
+/* A block with other conditional accesses is looked at often at first, then about every hundredth time. */
+static void look_again(struct board *board, void *uc, uint64_t address, struct block *block) {
+    if (!block->wavers || block->executions < block->next_look) return;
+    uint64_t seen = block->executions;
+    block->next_look = seen + (seen < LOOK_MEAN_EXECUTIONS ? seen / 8 + 1 : draw_interval(board, LOOK_MEAN_EXECUTIONS));
+    price_block(board, uc, (uint32_t)address, block);
+}
+
 static __attribute__((noinline)) struct block *cross_mark(struct board *board, void *uc, uint64_t address,
                                                            struct block *block) {
     if (stop_is_due(board)) {
         halt(board, uc);
         return NULL;
+    }
+    settle_tail(board, address);
+    if (block->mark == MARK_CONDITIONAL) {
+        look_again(board, uc, address, block);
+        arm_tail(board, address, block);
+        return block;
     }
     uint32_t size_b = block->size_b;
     if (!follow_mark(board, uc, block->mark, (uint32_t)address)) return block;
@@ -101,7 +137,7 @@ EXPORT void board_on_block(void *uc, uint64_t address, uint32_t size_b, void *us
         block = foreign_block(board, address, size_b);
     }
     uint64_t cycles = board->cycles + block->cycles;
-    if (UNLIKELY(cycles >= board->next_event) && !pass_event(board, uc, block)) return;
+    if (UNLIKELY(cycles >= board->next_event) && !pass_event(board, uc, address, block)) return;
     block->executions++;
     board->block_start_cycles = board->cycles;
     board->block_start_raw_fj = board->raw_fj;

@@ -14,12 +14,16 @@ static enum traffic traffic_of(uint64_t address, int is_read) {
     return TRAFFIC_MMIO;
 }
 
-/* Emulator hook: the scout stands before its second block and stops there. */
+/* Emulator hook: the scout stops when it leaves the block. With memory hooks the emulator cuts long straight code into
+ * several of its own blocks, so what goes on at the next address of the block still belongs to it. */
 EXPORT void board_on_scout_block(void *uc, uint64_t address, uint32_t size_b, void *user) {
     struct board *board = user;
-    (void)address;
-    (void)size_b;
-    if (board->scout.blocks_seen++) board->emulator.stop(uc);
+    struct scout *scout = &board->scout;
+    scout->inside = address == scout->expected && address < scout->end;
+    scout->expected = address + size_b;
+    if (scout->inside) return;
+    scout->exit = address;
+    board->emulator.stop(uc);
 }
 
 static void save_write(struct board *board, uint64_t address, uint32_t size_b) {
@@ -41,7 +45,7 @@ EXPORT void board_on_scout_access(void *uc, int type, uint64_t address, int size
     (void)uc;
     (void)value;
     if (type != MEMORY_READ) save_write(board, address, (uint32_t)size_b);
-    if (board->scout.blocks_seen == 1) board->scout.seen_b[traffic_of(address, type == MEMORY_READ)] += (uint32_t)size_b;
+    if (board->scout.inside) board->scout.seen_b[traffic_of(address, type == MEMORY_READ)] += (uint32_t)size_b;
 }
 
 /* Peripherals of the scout: they read 0 and swallow what is written, so that a line never moves twice. */
@@ -62,10 +66,12 @@ EXPORT void board_on_access(void *uc, int type, uint64_t address, int size_b, in
     board->raw_fj += (uint64_t)(uint32_t)size_b * fj_per_b;
 }
 
-static void run_scout(struct board *board, void *uc, uint32_t address) {
+static void run_scout(struct board *board, void *uc, uint32_t address, uint32_t size_b) {
     struct scout *scout = &board->scout;
     memset(scout->seen_b, 0, sizeof scout->seen_b);
-    scout->blocks_seen = scout->saved = 0;
+    scout->inside = scout->saved = 0;
+    scout->expected = address;
+    scout->exit = scout->end = address + size_b;
     scout->runs++;
     board->emulator.read_registers(uc, scout->ids, scout->slots, REGISTER_COUNT);
     board->emulator.write_registers(scout->uc, scout->ids, scout->slots, REGISTER_COUNT);
@@ -76,14 +82,20 @@ static void run_scout(struct board *board, void *uc, uint32_t address) {
     }
 }
 
+/* What the scout saw of one kind of traffic, a conditional return left out: that is charged when it returns. */
+static uint32_t steady_b(const struct scout *scout, const struct block *block, int kind) {
+    int returned = block->tail_b && scout->exit != scout->end;
+    return scout->seen_b[kind] - (kind == TRAFFIC_RAM_READ && returned ? block->tail_b : 0);
+}
+
 /* Looks at the block's traffic once more and prices it by the mean of all looks. */
 void price_block(struct board *board, void *uc, uint32_t address, struct block *block) {
     uint64_t energy_fj = block->class_fj;
     if (board->options.pricing == PRICE_BY_SCOUT && board->scout.uc) {
-        run_scout(board, uc, address);
+        run_scout(board, uc, address, block->size_b);
         block->observations++;
         for (int k = 0; k < TRAFFIC_COUNT; k++) {
-            uint32_t seen_b = board->scout.seen_b[k];
+            uint32_t seen_b = steady_b(&board->scout, block, k);
             if (block->observations > 1 && block->last_b[k] != seen_b) block->varying = 1;
             block->last_b[k] = seen_b;
             block->sum_b[k] += seen_b;
