@@ -283,6 +283,12 @@ def test_a_missing_model_is_an_input_error(tmp_path: Path) -> None:
     assert error.exit_code == 6
 
 
+def test_a_window_longer_than_the_rail_can_keep_is_refused_at_once(model: Path) -> None:
+    with open_profile(model, repeats=5, window_s=600.0) as context, pytest.raises(PowerError) as caught:
+        run_power(context)
+    assert caught.value.slug == "window-too-long"
+
+
 def test_the_board_is_closed_whatever_happens(model: Path) -> None:
     with open_profile(model, power=False) as context:
         session = context.session

@@ -22,13 +22,15 @@ from joulemap.records.firmware import ArtifactRole
 from joulemap.records.power import FirmwarePhase, PowerResult, PowerTerminalEnvelope
 from joulemap.records.target import Line
 
-__all__ = ["LOST_SLUGS", "CaptureTools", "capture_repeat", "run_to_edge"]
+__all__ = ["KEPT_SLUGS", "LOST_SLUGS", "CaptureTools", "capture_repeat", "run_to_edge"]
 
 _SETTLE_S = 0.01
 """The board's own limit lies this much after the plan's deadline, so that a core that sleeps there is told from one
 that is still running."""
 LOST_SLUGS = frozenset({"board-lost", "board-watchdog", "probe-lost"})
 """Errors after which the board cannot be reached any more."""
+KEPT_SLUGS = LOST_SLUGS | {"instrument-lost", "capture-empty"}
+"""Errors that make a capture a bad one; any other ends the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,6 +105,9 @@ def capture_repeat(tools: CaptureTools, repeat: int) -> tuple[RawCapture, Captur
     Args:
         tools: shared by all repeats.
         repeat: counted from 1.
+
+    Raises:
+        PowerError: the board refuses the run as such, for example a window that is too long.
     """
     seen = _Seen()
     truth: CaptureTruth | None = None
@@ -116,6 +121,8 @@ def capture_repeat(tools: CaptureTools, repeat: int) -> tuple[RawCapture, Captur
         seen.edges = find_gate_edges(recording)
         seen.result = observe_power(recording, seen.edges, tools.context.power_plan.idle_window_s)
     except PipelineError as error:
+        if error.slug not in KEPT_SLUGS:
+            raise  # nothing about this capture: the next one would end the same way
         seen.failure = error
     lost = seen.failure is not None and seen.failure.slug in LOST_SLUGS
     if seen.phase is None and seen.terminal is None and not lost:

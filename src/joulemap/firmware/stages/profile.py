@@ -21,7 +21,7 @@ from joulemap.firmware.stages.context import (
 )
 from joulemap.firmware.stages.deployment import build_artifact, deploy_artifact, verify_artifact
 from joulemap.firmware.stages.guard import check_deployment
-from joulemap.firmware.stages.policy import profile_deadline_s
+from joulemap.firmware.stages.policy import CLEAN_PASSES, INSTRUMENTED_PASSES, WARMUP_PASSES, profile_deadline_s
 from joulemap.firmware.stages.probe_access import read_phase, unplug_probe
 from joulemap.firmware.stages.sources import fault_select, render_profile_source
 from joulemap.firmware.transports.base import LinkContext, ProfileDelivery
@@ -96,6 +96,12 @@ def capture_profile(context: Requested) -> ProfileDone:
     held = require(context, ProfileDeployed, "capture_profile")
     check_deployment(held.profile_deployment, held.profile_firmware)
     summary = held.prepared.summary
+    held.bench.status(
+        Phase.PROFILE,
+        "capture_profile",
+        f"{WARMUP_PASSES} warm-up, {CLEAN_PASSES} clean and {INSTRUMENTED_PASSES} instrumented passes",
+        passes=WARMUP_PASSES + CLEAN_PASSES + INSTRUMENTED_PASSES,
+    )
     delivery = _run_profile(held)
     held.bench.diagnostic(
         Phase.PROFILE, "capture_profile", f"{len(delivery.stream)} bytes", tail=delivery.stream[-400:].decode("latin1")

@@ -11,7 +11,7 @@ from joulemap.firmware.boards.base import BoardSession, BoardStop
 from joulemap.records.power import PowerTerminalEnvelope
 from joulemap.records.target import MemoryRegion
 
-__all__ = ["LinkContext", "PowerTerminalTransport", "ProfileDelivery", "ProfileTransport"]
+__all__ = ["LinkContext", "PowerTerminalReader", "PowerTerminalTransport", "ProfileDelivery", "ProfileTransport"]
 
 
 class TargetMemory(Protocol):
@@ -59,6 +59,14 @@ class ProfileDelivery:
 
     stream: bytes
     stop: BoardStop
+
+
+class PowerTerminalReader(Protocol):
+    """Takes bytes off one link after GATE is low. It knows no protocol: parsing is apart from reading."""
+
+    def read(self) -> bytes:
+        """Returns what has come since the last call; empty when nothing has."""
+        ...
 
 
 class ProfileTransport(Protocol):

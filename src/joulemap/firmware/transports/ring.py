@@ -33,7 +33,7 @@ class _Window:
 
 
 class RttRing:
-    """The first up-ring of the control block at the image's own symbol.
+    """The first up-ring of the control block at the image's own symbol; a :class:`PowerTerminalReader`.
 
     Args:
         context: the link.
@@ -49,7 +49,7 @@ class RttRing:
         self._block = context.symbols[RING_SYMBOL][0]
         self._check_inside(self._block, _HEAD.size + _RING.size, RING_SYMBOL)
 
-    def drain(self) -> bytes:
+    def read(self) -> bytes:
         """Returns the bytes that were not read yet and marks them read; nothing while the ring is not ready.
 
         Raises:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from joulemap.errors import CaptureError, PowerError
 from joulemap.firmware.boards.base import StopReason
 from joulemap.firmware.transports.base import LinkContext, ProfileDelivery
+from joulemap.firmware.transports.collect import POLL_S, SilentReader, collect_record
 from joulemap.firmware.transports.ring import RING_SYMBOL, RingDefectError, RttRing, forget_ring
 from joulemap.firmware.wire.profile_stream import is_profile_complete
-from joulemap.firmware.wire.terminal import PowerTerminalParser
 from joulemap.records.firmware import ArtifactRole
 from joulemap.records.power import PowerTerminalEnvelope
 
 __all__ = ["RttProfileTransport", "RttTerminalTransport"]
 
-_POLL_S = 0.01
-_GRACE_S = 2.0  # a record that comes this long after the time-out is called late, not missing
 _HINT = "the firmware may have overwritten its own RAM: check arena and stack in the memory plan (-v)"
 
 
@@ -34,11 +32,11 @@ class RttProfileTransport:
             ring = RttRing(context)
             while True:
                 stop = context.session.run()
-                fresh = ring.drain()
+                fresh = ring.read()
                 received += fresh
                 if stop.reason is not StopReason.IDLE or not fresh or is_profile_complete(bytes(received)):
                     return ProfileDelivery(stream=bytes(received), stop=stop)
-                context.session.advance(_POLL_S)  # a full ring: the core looks again after its own wake-up
+                context.session.advance(POLL_S)  # a full ring: the core looks again after its own wake-up
         except RingDefectError as error:
             raise CaptureError(
                 f"RTT ring: {error}",
@@ -54,9 +52,6 @@ class RttTerminalTransport:
 
     name = "rtt"
 
-    def __init__(self) -> None:
-        self._parser = PowerTerminalParser()
-
     def arm(self, context: LinkContext) -> None:
         """Erases the control block of an earlier run; an image without diagnostics has none."""
         if RING_SYMBOL in context.symbols:
@@ -68,26 +63,14 @@ class RttTerminalTransport:
         Raises:
             PowerError: ``terminal-missing``, ``terminal-late``, ``rtt-corrupt`` or a reason of the parser.
         """
-        received = bytearray()
         try:
-            ring = RttRing(context) if RING_SYMBOL in context.symbols else None
-            while True:
-                stop = context.session.run()
-                waited_s = (stop.time_ns - context.since_ns) * 1e-9
-                received += ring.drain() if ring is not None else b""
-                complete = self._parser.is_complete(bytes(received))
-                if complete and waited_s > timeout_s:
-                    raise _error(
-                        f"the terminal record came {waited_s:.3f} s after GATE, {timeout_s:.3f} s are allowed",
-                        "terminal-late",
-                        "the firmware was held up after GATE; its record is not used",
-                    )
-                if complete or stop.reason is not StopReason.IDLE or waited_s > timeout_s + _GRACE_S:
-                    return self._parser.parse(bytes(received))
-                context.session.advance(_POLL_S)
+            reader = RttRing(context) if RING_SYMBOL in context.symbols else SilentReader()
+            return collect_record(reader, context, timeout_s)
         except RingDefectError as error:
-            raise _error(f"RTT ring: {error}", "rtt-corrupt", _HINT) from error
-
-
-def _error(message: str, slug: str, hint: str) -> PowerError:
-    return PowerError(message, hint=hint, slug=slug, phase="power", artifact_role=ArtifactRole.POWER)
+            raise PowerError(
+                f"RTT ring: {error}",
+                hint=_HINT,
+                slug="rtt-corrupt",
+                phase="power",
+                artifact_role=ArtifactRole.POWER,
+            ) from error

@@ -19,19 +19,19 @@ def ring_of(target: ScriptedTarget) -> RttRing:
 
 def test_it_is_empty_until_its_id_is_there() -> None:
     target = ScriptedTarget()
-    assert ring_of(target).drain() == b""
+    assert ring_of(target).read() == b""
     target.put_ring()
-    assert ring_of(target).drain() == b""
+    assert ring_of(target).read() == b""
 
 
 def test_what_was_drained_is_not_read_again() -> None:
     target = ScriptedTarget()
     target.put_ring()
     target.print(b"first")
-    assert ring_of(target).drain() == b"first"
+    assert ring_of(target).read() == b"first"
     target.print(b"second")
-    assert ring_of(target).drain() == b"second"
-    assert ring_of(target).drain() == b""
+    assert ring_of(target).read() == b"second"
+    assert ring_of(target).read() == b""
 
 
 @pytest.mark.parametrize("at", [RING_B - 1, RING_B - 3, RING_B - 6])
@@ -39,7 +39,7 @@ def test_a_text_that_wraps_is_put_together(at: int) -> None:
     target = ScriptedTarget()
     target.put_ring(write_at=at, read_at=at)
     target.print(b"around")
-    assert ring_of(target).drain() == b"around"
+    assert ring_of(target).read() == b"around"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_impossible_block_is_refused(odd: dict[str, int]) -> None:
     target = ScriptedTarget()
     target.put_ring(**odd)
     with pytest.raises(RingDefectError):
-        ring_of(target).drain()
+        ring_of(target).read()
     with pytest.raises(CaptureError) as profile:
         RttProfileTransport().capture(target.link())
     with pytest.raises(PowerError) as terminal:
@@ -87,7 +87,7 @@ def test_any_block_is_read_inside_ram_or_refused(block: bytes, keep_id: bool) ->
     target.put_ring()
     target.write_memory(BLOCK + (16 if keep_id else 0), block[: 56 if keep_id else 72])
     try:
-        drained = ring_of(target).drain()  # the scripted target itself asserts that RAM is never left
+        drained = ring_of(target).read()  # the scripted target itself asserts that RAM is never left
     except RingDefectError:
         return
     assert len(drained) < RAM.size_b
