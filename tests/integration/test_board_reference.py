@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from board_bench import open_session
 
+from board_bench import open_session
 from joulemap.firmware.boards.base import ResetOptions, StopReason
 from joulemap.firmware.boards.virtual_m33.board import VIRTUAL_M33
 from joulemap.firmware.engines.registry import engine
