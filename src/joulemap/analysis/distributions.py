@@ -56,13 +56,31 @@ def student_t_quantile(probability: float, dof: float) -> float:
         raise ValueError(f"degrees of freedom must be > 0, got {dof}")
     if probability == 0.5:
         return 0.0
-    if probability < 0.5:
-        return -student_t_quantile(1.0 - probability, dof)
     if dof >= _NEARLY_NORMAL:
         z = _NORMAL.inv_cdf(probability)
         return z + (z**3 + z) / (4 * dof) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * dof**2)
-    tail = 1.0 - probability
-    low, high = 0.0, max(1.0, _NORMAL.inv_cdf(probability))
+    tail = min(probability, 1.0 - probability)
+    t = _tail_quantile(tail, dof)
+    return t if probability > 0.5 else -t
+
+
+def chi_square_sf(x: float, dof: float) -> float:
+    """Returns P(X > x) for chi-square with ``dof`` degrees of freedom.
+
+    References:
+        Wilson and Hilferty, PNAS 17 (1931): the cube root of X/dof is nearly normal; good to about 1e-3 for dof >= 5,
+        which is all that a residual check needs.
+    """
+    if x <= 0:
+        return 1.0
+    spread = 2.0 / (9.0 * dof)
+    z = ((x / dof) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
+
+
+def _tail_quantile(tail: float, dof: float) -> float:
+    """Returns the t > 0 with P(T > t) = tail."""
+    low, high = 0.0, max(1.0, -_NORMAL.inv_cdf(tail))
     while _upper_tail(high, dof) > tail:
         low, high = high, 2.0 * high
     t = 0.5 * (low + high)
@@ -79,20 +97,6 @@ def student_t_quantile(probability: float, dof: float) -> float:
         if abs(t - previous) <= 1e-14 * abs(t):
             break
     return t
-
-
-def chi_square_sf(x: float, dof: float) -> float:
-    """Returns P(X > x) for chi-square with ``dof`` degrees of freedom.
-
-    References:
-        Wilson and Hilferty, PNAS 17 (1931): the cube root of X/dof is nearly normal; good to about 1e-3 for dof >= 5,
-        which is all that a residual check needs.
-    """
-    if x <= 0:
-        return 1.0
-    spread = 2.0 / (9.0 * dof)
-    z = ((x / dof) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
-    return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
 def _check(probability: float) -> None:
