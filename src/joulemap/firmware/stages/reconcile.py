@@ -116,7 +116,9 @@ def _build_failure(verdicts: list[CaptureVerdict], raws: tuple[RawCapture, ...],
     for raw, verdict in zip(raws, verdicts, strict=True):
         if verdict.failure is not None:
             where = f"capture {raw.index} of {plan.repeats}: " if plan.repeats > 1 else ""
-            return _error(verdict.failure, where, {**verdict.details, "capture": raw.index, **counts})
+            return _error(
+                verdict.failure, where, {**verdict.details, "hard": verdict.hard, "capture": raw.index, **counts}
+            )
     last = raws[-1]
     loss = last.failure or last.terminal_failure
     early = Cause(
