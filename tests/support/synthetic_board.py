@@ -144,7 +144,7 @@ def build_board(
     )
 
 
-def kws(*, count: int = 10, seed: int = 1, **changes: float) -> Board:
+def kws(*, count: int = 10, seed: int = 1, ripple: float = 0.0, contrast: bool = True) -> Board:
     """Returns a board with the layer times of a keyword spotter: 13 layers, 230 ms, one of 0.1 us."""
     layer_s = (
         55e-3,
@@ -161,13 +161,13 @@ def kws(*, count: int = 10, seed: int = 1, **changes: float) -> Board:
         69e-6,
         84e-6,
     )
-    return build_board("kws", layer_s, count=count, seed=seed, **changes)
+    return build_board("kws", layer_s, count=count, seed=seed, ripple=ripple, contrast=contrast)
 
 
-def ad01(*, count: int = 116, seed: int = 2, **changes: float) -> Board:
+def ad01(*, count: int = 116, seed: int = 2, ripple: float = 0.0, contrast: bool = True) -> Board:
     """Returns a board with the layer times of an anomaly detector: 10 layers, 17.4 ms."""
     layer_s = (4.9e-3, 1.06e-3, 1.06e-3, 1.06e-3, 69e-6, 109e-6, 1.06e-3, 1.06e-3, 1.06e-3, 5.9e-3)
-    return build_board("ad01", layer_s, count=count, seed=seed, **changes)
+    return build_board("ad01", layer_s, count=count, seed=seed, ripple=ripple, contrast=contrast)
 
 
 def measure(
@@ -270,7 +270,8 @@ def _rows(segment: NDArray[np.int64], watts: Array) -> NDArray[np.uint32]:
     energy_fj = np.concatenate([[0.0], np.cumsum(segment * watts)]) * (1e15 / CORE_HZ)
     cycles_per_row = round(CORE_HZ * 1e-6)
     bounds = np.arange(0, at[-1] // cycles_per_row + 1) * cycles_per_row
-    return np.diff(np.rint(np.interp(bounds, at, energy_fj)).astype(np.int64)).astype(np.uint32)
+    whole_fj: NDArray[np.int64] = np.rint(np.interp(bounds, at, energy_fj)).astype(np.int64)
+    return np.asarray(np.diff(whole_fj), np.uint32)
 
 
 def _edges(ready: int, rise: int, fall: int) -> tuple[Marker, ...]:

@@ -12,12 +12,12 @@ from joulemap.analysis.alignment import align_gate, edges_are_coarse, edges_are_
 from joulemap.analysis.attribution import Attribution, GroupEnergy
 from joulemap.analysis.capture import GatedCapture, gated_captures
 from joulemap.analysis.headline import BOXCAR_BANDWIDTH, build_headline
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
+from joulemap.analysis.intervals.uncertainty import estimate
 from joulemap.analysis.metrics import frames_per_joule, ops_per_joule
-from joulemap.analysis.monte_carlo import MonteCarlo
 from joulemap.analysis.overlap import attribute_by_overlap, overlap_resolves
 from joulemap.analysis.pooled import attribute_by_least_squares
 from joulemap.analysis.schedule import LayerSchedule
-from joulemap.analysis.uncertainty import estimate
 from joulemap.estimate import Boundary, Quantity, Unavailable
 from joulemap.records.energy import EnergyAccount, EnergyGroup, GapEnergy, LayerEnergy, Resolution
 from joulemap.records.finding import Finding, Severity

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.grouping import LayerGroup
+from joulemap.analysis.intervals.uncertainty import Term
 from joulemap.analysis.schedule import LayerSchedule
-from joulemap.analysis.uncertainty import Term
 from joulemap.records.energy import Resolution
 from joulemap.records.finding import Finding
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.capture import GatedCapture
-from joulemap.analysis.uncertainty import Kind, Term, mean_term
+from joulemap.analysis.intervals.uncertainty import Kind, Term, mean_term
 from joulemap.records.instrument import ErrorDistribution, InstrumentSpec
 
 __all__ = [

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from joulemap.analysis.attribution import Attribution
 from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms
 from joulemap.analysis.capture import GatedCapture
-from joulemap.analysis.monte_carlo import MonteCarlo
-from joulemap.analysis.uncertainty import Term, estimate
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
+from joulemap.analysis.intervals.uncertainty import Term, estimate
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine
 from joulemap.records.instrument import ErrorDistribution

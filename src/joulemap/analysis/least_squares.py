@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.design import CONTRASTS, Rows
-from joulemap.analysis.distributions import chi_square_sf
+from joulemap.analysis.intervals.distributions import chi_square_sf
 
 __all__ = ["PooledFit", "fit_pooled"]
 

@@ -17,8 +17,8 @@ from joulemap.analysis.attribution import Attribution, GateEnergy, GroupEnergy, 
 from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms, shared_shift_std_s, single_shift_std_s
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.grouping import LayerGroup, choose_groups
+from joulemap.analysis.intervals.uncertainty import Term
 from joulemap.analysis.schedule import LayerSchedule
-from joulemap.analysis.uncertainty import Term
 from joulemap.records.energy import Resolution
 from joulemap.records.instrument import ErrorDistribution
 from joulemap.records.profile import PmuResult

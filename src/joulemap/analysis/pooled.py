@@ -23,9 +23,9 @@ from joulemap.analysis.budget import (
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.design import build_rows
 from joulemap.analysis.grouping import LIMIT, LayerGroup, choose_groups
+from joulemap.analysis.intervals.uncertainty import Kind, Term
 from joulemap.analysis.least_squares import PooledFit, fit_pooled
 from joulemap.analysis.schedule import LayerSchedule
-from joulemap.analysis.uncertainty import Kind, Term
 from joulemap.records.energy import Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.instrument import ErrorDistribution

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from joulemap.analysis.budget import instrument_terms
-from joulemap.analysis.uncertainty import Term, estimate
+from joulemap.analysis.intervals.uncertainty import Term, estimate
 from joulemap.records.power import PowerCapture
 from joulemap.trace import EnergyTrace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from joulemap.analysis.distributions import chi_square_sf, normal_quantile, student_t_cdf, student_t_quantile
+from joulemap.analysis.intervals.distributions import chi_square_sf, normal_quantile, student_t_cdf, student_t_quantile
 
 DOF = (0.7, 1.0, 1.3, 2.0, 3.0, 4.0, 4.7, 9.61, 30.0, 99.9, 100.1, 1e3, 99_999.0, 1e5, 1e7, 1e12, float("inf"))
 PROBABILITY = (1e-6, 0.025, 0.3, 0.5, 0.51, 0.6, 0.9, 0.975, 0.995, 0.9999, 1 - 1e-7)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulemap.analysis.monte_carlo import MonteCarlo, Shape
-from joulemap.analysis.uncertainty import (
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo, Shape
+from joulemap.analysis.intervals.uncertainty import (
     Kind,
     Term,
     combine,

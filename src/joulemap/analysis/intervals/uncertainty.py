@@ -1,7 +1,7 @@
 """From contributions to an interval: type A and B, effective degrees of freedom, expanded uncertainty.
 
 Every contribution is a :class:`Term`: the standard uncertainty that it gives to the result, in the result's unit.
-Where a term is rectangular the interval comes from :mod:`joulemap.analysis.monte_carlo`; else from Student's t.
+Where a term is rectangular the interval comes from a Monte Carlo; else from Student's t.
 
 References:
     JCGM 100:2008 (GUM): 4.2 (type A), 4.3.7 (rectangular limits), 5.1 and 5.2 (combination, correlation),
@@ -18,8 +18,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.distributions import student_t_quantile
-from joulemap.analysis.monte_carlo import MonteCarlo, Shape
+from joulemap.analysis.intervals.distributions import student_t_quantile
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo, Shape
 from joulemap.estimate import Boundary, Estimate, Provenance
 
 __all__ = [
