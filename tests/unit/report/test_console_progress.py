@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def test_an_unknown_rest_shows_no_eta() -> None:
 @pytest.mark.parametrize(("verbosity", "lines"), [(0, 1), (1, 3), (2, 4)])
 def test_verbosity_adds_checkpoints_and_times_then_diagnostics(verbosity: int, lines: int) -> None:
     assert len(shown(verbosity, STAGE, CHECKPOINT, TIMING, DIAGNOSTIC).splitlines()) == lines
+
+
+def test_the_profile_result_is_shown_before_the_power_run_whatever_the_verbosity() -> None:
+    result = replace(CHECKPOINT, name="counter_capture_complete", message="13 layers, clean latency 154.9 ms")
+    assert shown(0, result) == "✓ 13 layers, clean latency 154.9 ms\n"
 
 
 def test_the_same_status_is_not_said_twice_in_a_pipe() -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HpxConsole"]
 
+# Shown whatever the verbosity: N of the power run comes from the first, and what is about to happen is the second.
+_HIGH_SIGNAL = frozenset({"counter_capture_complete", "power_run_planned", "gate_fallback"})
+
 
 class HpxConsole:
     """A progress sink that people read.
@@ -24,7 +27,7 @@ class HpxConsole:
     Args:
         stream: stderr.
         style: what it takes.
-        verbosity: updates of a higher ``min_verbosity`` are not shown; checkpoints need 1.
+        verbosity: updates of a higher ``min_verbosity`` are not shown; most checkpoints need 1.
         live: redraw one block in place (a terminal) instead of adding lines.
     """
 
@@ -49,7 +52,7 @@ class HpxConsole:
     def __call__(self, update: ProgressUpdate) -> None:
         """Shows an update, or leaves it out when the verbosity does not reach it."""
         if update.checkpoint:
-            if self._verbosity >= max(1, update.min_verbosity):
+            if update.name in _HIGH_SIGNAL or self._verbosity >= max(1, update.min_verbosity):
                 self._write_line(f"{'✓' if self._style.unicode else '*'} {printable(update.message)}")
         elif update.min_verbosity > self._verbosity:
             return
