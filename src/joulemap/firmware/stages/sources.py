@@ -23,8 +23,8 @@ PHASE_SYMBOL = "hpx_phase"
 
 _SCRIPT = "hpx_target.ld"
 _SHARED = (
-    "startup.c", "hpx_port.c", "hpx_port.h", "hpx_crc.c", "hpx_crc.h", "hpx_line.c", "hpx_line.h", "hpx_rtt.c",
-    "hpx_rtt.h", "hpx_wire.h", "hpx_model.h", "string.h",
+    "startup.c", "hpx_port.c", "hpx_port.h", "hpx_loop.c", "hpx_loop.h", "hpx_crc.c", "hpx_crc.h", "hpx_line.c",
+    "hpx_line.h", "hpx_rtt.c", "hpx_rtt.h", "hpx_wire.h", "hpx_model.h", "string.h",
 )  # fmt: skip
 _OWN = {
     ArtifactRole.PROFILE: ("main_profile.c",),

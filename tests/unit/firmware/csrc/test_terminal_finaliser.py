@@ -45,6 +45,7 @@ uint32_t hpx_fault_before_inference(uint32_t i);
 HARNESS_C = """
 #include <setjmp.h>
 #include "hpx_finish.h"
+#include "hpx_loop.h"
 #include "hpx_model.h"
 #include "hpx_port.h"
 #include "hpx_rtt.h"
@@ -88,8 +89,8 @@ void harness_finish(uint32_t code, uint32_t phase) { if (!setjmp(out)) hpx_finis
 void harness_reset(void)
 {
     call_count = record_size = cycles = 0u;
-    hpx_run.lines = hpx_run.completed = hpx_run.gate_asserted = hpx_run.gate_lowered = hpx_run.elapsed_valid = 0u;
-    hpx_run.elapsed_cycles = 0u;
+    hpx_run.lines = hpx_run.gate_asserted = hpx_run.gate_lowered = hpx_run.elapsed_valid = 0u;
+    hpx_loop_start();
 }
 uint32_t harness_calls(char *what, uint32_t *value)
 {
@@ -102,7 +103,17 @@ uint32_t harness_record(char *to) { for (uint32_t k = 0u; k < record_size; k++) 
 
 def _sources() -> Mapping[str, str]:
     folder = files("joulemap.firmware") / "csrc" / "target"
-    names = ("hpx_finish.c", "hpx_finish.h", "hpx_line.c", "hpx_line.h", "hpx_crc.c", "hpx_crc.h", "hpx_rtt.h")
+    names = (
+        "hpx_finish.c",
+        "hpx_finish.h",
+        "hpx_loop.c",
+        "hpx_loop.h",
+        "hpx_line.c",
+        "hpx_line.h",
+        "hpx_crc.c",
+        "hpx_crc.h",
+        "hpx_rtt.h",
+    )
     taken = {name: (folder / name).read_text(encoding="utf-8") for name in (*names, "hpx_wire.h", "hpx_model.h")}
     main = (folder / "main_power.c").read_text(encoding="utf-8").replace("int main(void)", "int hpx_main(void)")
     return {**taken, "main_power.c": main, "hpx_port.h": PORT_H, "harness.c": HARNESS_C}

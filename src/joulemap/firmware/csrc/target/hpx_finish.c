@@ -3,6 +3,7 @@
 
 #include "hpx_crc.h"
 #include "hpx_line.h"
+#include "hpx_loop.h"
 #include "hpx_model.h"
 #include "hpx_port.h"
 #include "hpx_rtt.h"
@@ -27,15 +28,15 @@ static void format_record(struct hpx_text *text, uint32_t error_code, uint32_t f
     hpx_text_start(text, HPX_POWER_BEGIN, HPX_PROTOCOL_VERSION + (hpx_fault(HPX_FAULT_TERMINAL_VERSION) ? 1u : 0u));
     hpx_text_word(text, error_code == HPX_ERROR_NONE ? HPX_KEY_STATUS "=ok\n" : HPX_KEY_STATUS "=error\n");
     add(text, HPX_KEY_REQUESTED_COUNT, HPX_COUNT);
-    add(text, HPX_KEY_COMPLETED_COUNT, hpx_run.completed);
+    add(text, HPX_KEY_COMPLETED_COUNT, hpx_loop.completed);
     if (hpx_run.elapsed_valid) {
-        add(text, HPX_KEY_ELAPSED_US, (hpx_run.elapsed_cycles * 1000000u + HPX_CORE_HZ / 2u) / HPX_CORE_HZ);
+        add(text, HPX_KEY_ELAPSED_US, (hpx_loop.elapsed_cycles * 1000000u + HPX_CORE_HZ / 2u) / HPX_CORE_HZ);
     }
     add(text, HPX_KEY_FINAL_PHASE, final_phase);
     add(text, HPX_KEY_ERROR_CODE, error_code);
     add(text, HPX_KEY_GATE_ASSERTED, hpx_run.gate_asserted);
     add(text, HPX_KEY_GATE_LOWERED, hpx_run.gate_lowered);
-    if (hpx_run.completed != 0u) {
+    if (hpx_loop.completed != 0u) {
         add(text, HPX_KEY_OUTPUT_CRC32, hpx_model_output_crc32());
     }
     add(text, HPX_KEY_RECORD_CRC32, hpx_crc32(0u, text->bytes, text->size));

@@ -5,12 +5,10 @@
 
 /* What the run has reached; kept in RAM, so that a host can read it without a reset. */
 struct hpx_run {
-    uint32_t lines;          /* as last driven */
-    uint32_t completed;      /* inferences */
-    uint32_t gate_asserted;  /* GATE was raised */
-    uint32_t gate_lowered;   /* and lowered again */
-    uint32_t elapsed_valid;  /* elapsed_cycles means something */
-    uint64_t elapsed_cycles; /* GATE high to low */
+    uint32_t lines;         /* as last driven */
+    uint32_t gate_asserted; /* GATE was raised */
+    uint32_t gate_lowered;  /* and lowered again */
+    uint32_t elapsed_valid; /* the loop's elapsed cycles mean something */
 };
 extern struct hpx_run hpx_run;
 

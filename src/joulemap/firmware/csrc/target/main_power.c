@@ -4,6 +4,7 @@
  * BOOT -> MODEL_INIT -> READY -> WAIT_GO -> GATE_HIGH -> RUN_FIXED_N -> GATE_LOW -> DIAGNOSTIC_INIT ->
  * TERMINAL_REPORT -> PARK. Whatever fails goes to hpx_finish. */
 #include "hpx_finish.h"
+#include "hpx_loop.h"
 #include "hpx_model.h"
 #include "hpx_port.h"
 #include "hpx_wire.h"
@@ -32,30 +33,16 @@ static void wait_for_go(void)
 }
 #endif
 
-/* The counter is read once per inference, so that a gate longer than its range still adds up. */
-__attribute__((noinline)) static uint32_t hpx_run_fixed_n(void)
+/* GATE rises, N inferences run; whoever called lowers it. */
+static uint32_t run_inside_gate(void)
 {
-    const uint32_t count = HPX_COUNT - (hpx_fault(HPX_FAULT_TERMINAL_COUNTS) ? 1u : 0u);
-    uint32_t last;
     hpx_run.lines |= HPX_LINE_GATE;
     hpx_run.gate_asserted = 1u;
     hpx_run.elapsed_valid = HPX_ELAPSED;
-    hpx_port_lines(hpx_run.lines);
-    last = hpx_mmio_cyccnt();
+    hpx_loop_start();
     hpx_phase = HPX_PHASE_RUN_FIXED_N;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t code = hpx_fault_before_inference(i);
-        uint32_t now;
-        if (code != 0u) {
-            return code;
-        }
-        hpx_model_run();
-        hpx_run.completed++;
-        now = hpx_mmio_cyccnt();
-        hpx_run.elapsed_cycles += now - last;
-        last = now;
-    }
-    return HPX_ERROR_NONE;
+    hpx_port_lines(hpx_run.lines);
+    return hpx_loop_run(HPX_COUNT - (hpx_fault(HPX_FAULT_TERMINAL_COUNTS) ? 1u : 0u));
 }
 
 int main(void)
@@ -81,7 +68,7 @@ int main(void)
     hpx_port_sleep_us(HPX_IDLE_US); /* the idle window, which the host times in lock-step */
 #endif
     hpx_phase = HPX_PHASE_GATE_HIGH;
-    code = hpx_run_fixed_n();
+    code = run_inside_gate();
     if (code != HPX_ERROR_NONE) {
         hpx_finish(code, HPX_PHASE_RUN_FIXED_N);
     }

@@ -2,6 +2,7 @@
  * Apache-2.0. */
 #include "hpx_crc.h"
 #include "hpx_line.h"
+#include "hpx_loop.h"
 #include "hpx_model.h"
 #include "hpx_port.h"
 #include "hpx_rtt.h"
@@ -10,11 +11,11 @@
 #if !defined(HPX_LAYERS) || !defined(HPX_WARMUP_PASSES) || !defined(HPX_CLEAN_PASSES) || !defined(HPX_MARKED_PASSES)
 #error "the build must define HPX_LAYERS, HPX_WARMUP_PASSES, HPX_CLEAN_PASSES and HPX_MARKED_PASSES"
 #endif
+_Static_assert(HPX_CLEAN_PASSES <= HPX_LOOP_KEPT, "the loop keeps too few passes");
 
 enum { EMPTY_LAYERS = 4 };
 enum { AT_START = 0, AFTER_HEAD = 1, AFTER_LAYER = 2 }; /* places in a row of marks */
 
-static uint32_t clean[HPX_CLEAN_PASSES];
 static uint32_t marks[HPX_MARKED_PASSES][AFTER_LAYER + HPX_LAYERS];
 static uint32_t stream_crc;
 static uint32_t stream_lines;
@@ -116,14 +117,10 @@ static void calibrate_marks(void)
 
 static void run_passes(void)
 {
-    for (uint32_t p = 0u; p < HPX_WARMUP_PASSES; p++) {
-        hpx_model_run();
-    }
-    for (uint32_t p = 0u; p < HPX_CLEAN_PASSES; p++) {
-        const uint32_t start = hpx_mmio_cyccnt();
-        hpx_model_run();
-        clean[p] = hpx_mmio_cyccnt() - start;
-    }
+    hpx_loop_start();
+    (void)hpx_loop_run(HPX_WARMUP_PASSES);
+    hpx_loop_start();
+    (void)hpx_loop_run(HPX_CLEAN_PASSES);
     for (uint32_t p = 0u; p < HPX_MARKED_PASSES; p++) {
         hpx_marked_pass(marks[p], hpx_model_load_input, hpx_layers, HPX_LAYERS);
     }
@@ -167,7 +164,7 @@ int main(void)
         run_passes();
         hpx_phase = HPX_PHASE_TERMINAL_REPORT;
         for (uint32_t p = 0u; p < HPX_CLEAN_PASSES; p++) {
-            print_value(HPX_KEY_CLEAN_CYCLES, p, HPX_NO_INDEX, clean[p]);
+            print_value(HPX_KEY_CLEAN_CYCLES, p, HPX_NO_INDEX, hpx_loop.pass_cycles[p]);
         }
         for (uint32_t p = 0u; p < HPX_MARKED_PASSES; p++) {
             print_pass(p);
