@@ -143,16 +143,12 @@ def _member(group: LayerGroup, layers: int) -> list[int]:
 
 def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Overlap:
     sample_s = capture.period_s
-    origin_s = capture.rise_s + schedule.period_s * np.arange(count)[:, None]
-    bounds_s = np.concatenate([origin_s + schedule.start_s, origin_s + schedule.end_s])
-    edges_s = np.array([capture.rise_s, capture.fall_s])
+    origin_s = capture.rise_s + schedule.period_s * np.arange(count)[:, None, None]
+    bounds_s: Array = (origin_s + np.stack([schedule.start_s, schedule.end_s], axis=1)).ravel()
+    instants_s = np.concatenate([[capture.rise_s], bounds_s, [capture.fall_s]])  # in order, which is quickest
     shift_s = max(sample_s, capture.edge_std_s)
-    base = _until(capture, np.concatenate([bounds_s.ravel(), edges_s]))
-    seen_j, seen_s = (_regions(part, count, schedule.layers) for part in base)
-    moved_j = [
-        _regions(_until(capture, np.concatenate([bounds_s.ravel(), edges_s]) + step)[0], count, schedule.layers)
-        for step in (shift_s, -shift_s)
-    ]
+    seen_j, seen_s = (_regions(part, schedule.layers) for part in _until(capture, instants_s))
+    moved_j = [_regions(_until(capture, instants_s + step)[0], schedule.layers) for step in (shift_s, -shift_s)]
     planned_s = np.append(schedule.duration_s, schedule.gap_s) * count
     power_w = np.divide(seen_j, seen_s, out=np.full(seen_j.size, seen_j.sum() / seen_s.sum()), where=seen_s > 0)
     blur_s = _blurred(capture, schedule, bounds_s, seen_s)
@@ -178,11 +174,16 @@ def _until(capture: GatedCapture, at_s: Array) -> tuple[Array, Array]:
     return integrated.energy_j, integrated.covered_s
 
 
-def _regions(until: Array, count: int, layers: int) -> Array:
-    """Returns (layers + 1,) what each region holds over all inferences, the gap last, from running totals."""
-    start, end = until[:-2].reshape(2, count, layers)
-    held = (end - start).sum(axis=0)
-    return np.append(held, until[-1] - until[-2] - held.sum())
+def _regions(until: Array, layers: int) -> Array:
+    """Returns (layers + 1,) what each region holds over all inferences, the gap last, from running totals.
+
+    Args:
+        until: (2 + 2 inferences layers,) totals at GATE's rise, at each layer's start and end, at GATE's fall.
+        layers: number of layers.
+    """
+    start, end = until[1:-1].reshape(-1, layers, 2).sum(axis=0).T
+    held = end - start
+    return np.append(held, until[-1] - until[0] - held.sum())
 
 
 def _blurred(capture: GatedCapture, schedule: LayerSchedule, bounds_s: Array, seen_s: Array) -> Array:
@@ -191,7 +192,8 @@ def _blurred(capture: GatedCapture, schedule: LayerSchedule, bounds_s: Array, se
     Only samples on a boundary mix; all others fall to their own region.
     """
     sample_s = capture.period_s
-    samples = np.unique((bounds_s.ravel() / sample_s).astype(np.int64))
+    samples = (bounds_s / sample_s).astype(np.int64)
+    samples = samples[np.flatnonzero(np.diff(samples, prepend=-1))]  # in order, so each once
     samples = samples[(samples * sample_s >= capture.rise_s) & ((samples + 1) * sample_s <= capture.fall_s)]
     samples = samples[~capture.lost(samples)]
     start_s = np.asarray(samples * sample_s - capture.rise_s, np.float64)
