@@ -25,12 +25,26 @@ _STALE_S = 24 * 3600.0
 
 
 def default_cache_dir() -> Path:
-    """Returns ``$JOULEMAP_CACHE_DIR``, else ``joulemap`` in the platform's cache folder."""
+    """Returns ``$JOULEMAP_CACHE_DIR``, else ``joulemap`` in the platform's cache folder; always absolute.
+
+    Raises:
+        SetupError: no folder is named and this user has no home (``cache-unwritable``).
+
+    References:
+        XDG Base Directory Specification 0.8: a relative ``XDG_CACHE_HOME`` is to be ignored.
+    """
     named = os.environ.get("JOULEMAP_CACHE_DIR")
-    if named:
-        return Path(named).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "joulemap"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if named:
+            return Path(named).expanduser().resolve()
+        return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "joulemap"
+    except RuntimeError as error:  # pathlib's word for a user without a home
+        raise SetupError(
+            f"there is no folder for the build cache: {error}",
+            hint="point JOULEMAP_CACHE_DIR at a writable folder",
+            slug="cache-unwritable",
+        ) from error
 
 
 def digest_of(*parts: str) -> str:

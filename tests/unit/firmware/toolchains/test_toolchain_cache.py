@@ -113,6 +113,20 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     assert default_cache_dir() == tmp_path / "own"
 
 
+def test_a_relative_xdg_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JOULEMAP_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache_dir() == tmp_path / ".cache" / "joulemap"
+
+
+def test_a_home_that_nobody_has_is_a_setup_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOULEMAP_CACHE_DIR", "~no-such-user-here/cache")
+    with pytest.raises(SetupError) as caught:
+        default_cache_dir()
+    assert caught.value.slug == "cache-unwritable"
+
+
 def test_a_digest_keeps_its_parts_apart() -> None:
     assert digest_of("ab", "c") != digest_of("a", "bc")
     assert digest_of("ab", "c") == digest_of("ab", "c")
