@@ -8,7 +8,7 @@ from joulemap.report.html.markup import element, escape
 from joulemap.report.view.colors import NEUTRAL, PALETTE
 from joulemap.report.view.page import BudgetShare, FlameNode
 
-__all__ = ["budget_color", "render_bar", "render_budget", "render_icicle"]
+__all__ = ["budget_color", "render_bar", "render_budget", "render_icicle", "render_swatch"]
 
 _ROW = 24
 _LABEL = 0.05  # share of the width below which no label is tried
@@ -20,7 +20,18 @@ def _percent(share: float) -> str:
 
 
 def _ink(color: int) -> str:
-    return "light" if color == 0 else "dark"
+    return "neutral" if color == NEUTRAL else "light" if color == 0 else "dark"
+
+
+def paint(color: int) -> dict[str, str]:
+    """Returns the attributes that colour a shape: grey follows the theme, the colours of operations never do."""
+    return {"class_": "neutral"} if color == NEUTRAL else {"fill": PALETTE[color]}
+
+
+def render_swatch(color: int) -> str:
+    """Returns a small square of a colour of the palette."""
+    square = element("rect", width="9", height="9", rx="2", **paint(color))
+    return element("svg", square, width="9", height="9", aria_hidden="true")
 
 
 def render_bar(value: float, expanded: float, largest: float, color: int) -> str:
@@ -37,7 +48,7 @@ def render_bar(value: float, expanded: float, largest: float, color: int) -> str
     caps = "".join(element("line", x1=_percent(x), x2=_percent(x), y1="2", y2="12", class_="whisker") for x in (left, right))
     return element(
         "svg",
-        element("rect", x="0", y="2", width=_percent(max(0.0, value / largest)), height="10", rx="2", fill=PALETTE[color]),
+        element("rect", x="0", y="2", width=_percent(max(0.0, value / largest)), height="10", rx="2", **paint(color)),
         element("line", x1=_percent(left), x2=_percent(right), **middle),
         caps,
         class_="bar",
@@ -77,12 +88,12 @@ def _place(node: FlameNode, at: tuple[float, float, int], boxes: list[str], path
 def _box(node: FlameNode, at: tuple[float, float, int], key: str) -> str:
     left, width, depth = at
     text = f"{node.name}: {node.text}"
-    label = element("text", escape(node.name), x="5", y="15", class_=f"ink-{_ink(node.color)}")
+    label = escape(node.name) if width >= _LABEL else ""  # the script tries the others: it can measure them
     inner = element(
         "svg",
         element("title", escape(text)),
-        element("rect", width="100%", height=str(_ROW - 2), rx="2", fill=PALETTE[node.color]),
-        label if width >= _LABEL else element("text"),
+        element("rect", width="100%", height=str(_ROW - 2), rx="2", **paint(node.color)),
+        element("text", label, x="5", y="15", class_=f"ink-{_ink(node.color)}"),
         x=_percent(left),
         y=str(_ROW * depth),
         width=_percent(width),
@@ -96,6 +107,7 @@ def _box(node: FlameNode, at: tuple[float, float, int], key: str) -> str:
         tabindex="0",
         aria_pressed="false",
         aria_label=text,
+        data_label=node.name,
         data_key=f"flame:{key}",
         data_names=",".join(map(str, node.names)),
     )
@@ -105,7 +117,7 @@ def render_budget(shares: Sequence[BudgetShare]) -> str:
     """Returns the contributions to u² of the headline as one stacked bar; the list beside it names them."""
     left, parts = 0.0, []
     for share, color in zip(shares, _cycle(len(shares)), strict=True):
-        parts.append(element("rect", x=_percent(left), width=_percent(share.share), height="16", fill=PALETTE[color]))
+        parts.append(element("rect", x=_percent(left), width=_percent(share.share), height="16", **paint(color)))
         left += share.share
     spoken = ", ".join(f"{share.name} {share.share_text}" for share in shares)
     return element(

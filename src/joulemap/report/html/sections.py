@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from joulemap.report.html.figures import budget_color, render_bar, render_budget, render_icicle
+from joulemap.report.html.figures import budget_color, render_bar, render_budget, render_icicle, render_swatch
 from joulemap.report.html.markup import element, escape, join
-from joulemap.report.view.colors import PALETTE
 from joulemap.report.view.page import Badge, HotspotRow, HotspotTable, PageView
 from joulemap.report.view.scene import Scene
+from joulemap.report.view.text import DASH
 
 __all__ = ["render_sections"]
 
@@ -42,7 +42,7 @@ def _answer(view: PageView) -> str:
     else:
         head = element("h1", "No headline", class_="none")
         say = element("p", escape(view.no_headline), class_="say")
-        say += element("p", element("b", "What to do: "), escape(view.todo), class_="say todo")
+        say += element("p", element("b", "What to do: "), _prose(view.todo), class_="say todo")
     badges = "".join(map(_badge, view.badges))
     figures = "".join(
         element("div", element("dt", escape(label)), element("dd", escape(text))) for label, text in view.figures
@@ -105,12 +105,18 @@ def _map(scene: Scene, fold: Scene | None) -> str:
             aria_label="Map of power over time with the slices that ran",
             aria_describedby="keys",
         ),
-        element("div", foot, _button("more", "Show more tracks", hidden=True), class_="foot"),
-        element("p", escape(_KEYS), id="keys", class_="keys"),
+        element("div", foot, _button("more", "Show more tracks", hidden=True), _hints(), class_="foot"),
+        element("p", escape(_KEYS), id="keys", class_="said"),
         element("p", id="said", class_="said", aria_live="polite"),
         aria_label="Map",
         class_="map",
     )
+
+
+def _hints() -> str:
+    pairs = (("+", "−", "zoom"), ("←", "→", "pan"), ("0", "fit"), (",", ".", "read"), ("s", "select"), ("Esc", "clear"))
+    shown = " ".join(" ".join([*(element("kbd", escape(key)) for key in keys), escape(what)]) for *keys, what in pairs)
+    return element("span", shown, class_="hints", aria_hidden="true")
 
 
 def _no_map(why: str) -> str:
@@ -125,12 +131,14 @@ def _hotspots(tables: Sequence[HotspotTable]) -> str:
     notes = "".join(
         element("p", escape(table.note), class_="empty", data_note=table.key, hidden=True) for table in tables if table.note
     )
+    known = any(row.energy_j is not None for table in tables for row in table.rows)
+    note = "joules per inference; press a name to find it on the map" if known else "no energies: what is known is time"
     return element(
         "section",
         element(
             "div",
             element("h2", "Hotspots"),
-            element("span", "joules per inference; press a name to find it on the map", class_="note"),
+            element("span", note, class_="note"),
             element("span", class_="gap"),
             element("span", id="matches", aria_live="polite"),
             grouping,
@@ -145,7 +153,8 @@ def _hotspots(tables: Sequence[HotspotTable]) -> str:
 
 
 _COLUMNS = (
-    ("Op", "op", ""),
+    ("Op", "op", "wide"),
+    ("In the model", "path", "path wide"),
     ("Count", "count", "num wide"),
     ("Energy \u00b1 U", "energy", "num"),
     ("", "bar", "barc"),
@@ -159,7 +168,11 @@ _COLUMNS = (
 
 
 def _table(table: HotspotTable, *, shown: bool) -> str:
-    columns = [column for column in _COLUMNS if not (column[1] == "op" and table.key == "op")]
+    # the name of a layer or of a kind begins with the operation; only a path does not say it
+    empty = {field for _, field, _ in _COLUMNS if field != "bar" and all(getattr(row, field) in {DASH, ""} for row in table.rows)}
+    dropped = set({"layer": {"op"}, "op": {"op", "path"}}.get(table.key, {"path"}))
+    dropped |= empty | ({"bar"} if "energy" in empty else set())
+    columns = [column for column in _COLUMNS if column[1] not in dropped]
     largest = max((r.energy_j + (r.expanded_j or 0.0) for r in table.rows if r.energy_j is not None), default=0.0)
     heads = element("th", escape(table.label), scope="col") + "".join(
         element("th", escape(title), scope="col", class_=_class(kind), aria_label=None if title else "Energy as a bar")
@@ -181,10 +194,9 @@ def _class(kind: str) -> str | None:
 
 
 def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], largest: float) -> str:
-    swatch = element("svg", element("rect", width="9", height="9", rx="2", fill=PALETTE[row.color]), width="9", height="9", aria_hidden="true")
     name = element(
         "button",
-        swatch,
+        render_swatch(row.color),
         element("span", escape(row.name)),
         type="button",
         class_="name",
@@ -200,9 +212,10 @@ def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], lar
             text = render_bar(row.energy_j or 0.0, row.expanded_j or 0.0, largest, row.color) if known else ""
         else:
             text = escape(getattr(row, field))
-        cells.append(element("td", text, class_=_class(kind)))
+        title = row.path if field == "path" else None
+        cells.append(element("td", text, class_=_class(kind), title=title))
     return element(
-        "tr", element("th", name, scope="row"), *cells, data_find=f"{row.name} {row.op} {row.resolution}".lower()
+        "tr", element("th", name, scope="row"), *cells, data_find=f"{row.name} {row.op} {row.path} {row.resolution}".lower()
     )
 
 
@@ -224,7 +237,7 @@ def _doubt(view: PageView) -> str:
         items = "".join(
             element(
                 "li",
-                element("svg", element("rect", width="9", height="9", rx="2", fill=PALETTE[budget_color(k)]), width="9", height="9", aria_hidden="true"),
+                render_swatch(budget_color(k)),
                 element("span", escape(f"{share.name} (type {share.kind})")),
                 element("span", escape(f"{share.std}, {share.share_text} of u\u00b2"), class_="dim"),
             )
@@ -248,14 +261,20 @@ def _findings(view: PageView) -> str:
             element("span", escape(_SIGNS.get(row.severity, row.severity)), class_=f"badge {'double' if row.severity == 'error' else 'dashed' if row.severity == 'warning' else 'solid'}"),
             " ",
             escape(row.message),
-            " ",
-            element("span", escape(row.cure), class_="dim"),
+            ". " if row.message[-1:] not in ".!?" else " ",
+            element("span", "What to do: ", _prose(row.cure), class_="dim") if row.cure else "",
             " ",
             element("code", escape(row.slug)),
         )
         for row in view.findings
     ]
     return element("ul", *rows, class_="findings")
+
+
+def _prose(text: str) -> str:
+    """Returns text with what stands between backticks as code."""
+    parts = escape(text).split("`")
+    return "".join(element("code", part) if k % 2 else part for k, part in enumerate(parts))
 
 
 def _provenance(view: PageView) -> str:

@@ -94,12 +94,14 @@ def _fold_slices(slices: SliceTable, periods_s: NDArray[np.float64], span_s: flo
     kept = [(key, np.array(members)) for key, members in keys.items() if 2 * len(members) >= periods_s.shape[0]]
     start_s = np.array([float(np.mean(slices.start_s[m] - periods_s[home[m], 0])) for _, m in kept])
     order = np.argsort(start_s, kind="stable")
+    lanes = sorted({key[1] for key, _ in kept})
+    renumbered = {lane: k for k, lane in enumerate(lanes)}
     return SliceTable(
         start_s=start_s[order],
         duration_s=np.array([float(np.mean(slices.duration_s[m])) for _, m in kept])[order],
         energy_j=np.array([float(np.mean(slices.energy_j[m])) for _, m in kept])[order],
         name_index=np.array([key[0] for key, _ in kept], np.int32)[order],
-        lane_index=np.array([key[1] for key, _ in kept], np.int32)[order],
+        lane_index=np.array([renumbered[key[1]] for key, _ in kept], np.int32)[order],
         names=slices.names,
-        lanes=slices.lanes,
+        lanes=tuple(slices.lanes[lane] for lane in lanes),
     )

@@ -81,11 +81,18 @@ def list_parts(document: Document) -> tuple[Part, ...]:
                 energy=gap["energy_j"],
                 duration_s=gap["duration_s"],
                 macs=0,
-                resolution="overlap" if gap["energy_j"]["value"] is not None else "refused",
+                resolution=_gap_resolution(document),
                 layers=(),
             )
         )
     return tuple(parts)
+
+
+def _gap_resolution(document: Document) -> str:
+    """Returns how what no layer holds was resolved: as the layers that stand alone."""
+    if document["gap"]["energy_j"]["value"] is None:
+        return DASH
+    return next((_resolution(layer) for layer in document["layers"] if layer["energy_j"]["value"] is not None), DASH)
 
 
 def _resolution(layer: Document) -> str:
@@ -131,7 +138,7 @@ def build_tables(
     tables = [HotspotTable(key="layer", label="Layer", rows=_ranked(tuple(map(row, parts)), total))]
     if len(by_op) < len(parts):
         tables.append(HotspotTable(key="op", label="Op", rows=_ranked(tuple(map(row, by_op)), total), note=bound))
-    if 1 < len(by_path) < len(parts):
+    if any("/" in part.path for part in parts) and 1 < len(by_path) < len(parts):
         tables.append(HotspotTable(key="path", label="Path", rows=_ranked(tuple(map(row, by_path)), total), note=bound))
     return tuple(tables)
 
@@ -186,6 +193,7 @@ def _row(
     return HotspotRow(
         name=printable(part.name),
         op=printable(part.op) or DASH,
+        path=printable(part.path),
         color=color,
         count=count,
         energy=energy,

@@ -27,7 +27,8 @@ class HotspotRow:
 
     Args:
         name: of the layer, operator, group or path.
-        op: kind of operation; empty for what is none.
+        op: kind of operation; a dash for what is none.
+        path: its name in the model or source; empty for none.
         color: index into the palette of the page.
         count: executions measured, as text.
         energy: with U, or why there is none.
@@ -44,6 +45,7 @@ class HotspotRow:
 
     name: str
     op: str
+    path: str
     color: int
     count: str
     energy: str

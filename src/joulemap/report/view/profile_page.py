@@ -63,7 +63,7 @@ def build_profile_page(sections: ProfileSections) -> PageView:
         badges=_badges(document),
         headline=headline,
         headline_unit="per inference",
-        no_headline=view.no_headline,
+        no_headline=_explain(document, view.no_headline),
         todo=_todo(document, available=headline is not None),
         hotspot=f"{view.hotspot}." if view.hotspot else "",
         figures=_figures(document),
@@ -86,8 +86,8 @@ def build_profile_page(sections: ProfileSections) -> PageView:
 
 def _badges(document: Document) -> tuple[Badge, ...]:
     provenance = document["energy_per_inference_j"]["provenance"]
-    if provenance == "unavailable":
-        provenance = document["target"]["provenance"]
+    if provenance == "unavailable":  # what can be seen is a waveform, or times alone
+        provenance = document["target"]["provenance"] if document["plan"] is not None else document["time_provenance"]
     word = provenance.replace("_", " ")
     patterns = {"measured_counter": "solid", "measured_sampled": "solid"}
     validity = document["validity"]
@@ -95,6 +95,15 @@ def _badges(document: Document) -> tuple[Badge, ...]:
         Badge(word=word, pattern=patterns.get(provenance, "dashed")),
         Badge(word=validity, pattern="solid" if validity == "valid" else "double"),
     )
+
+
+def _explain(document: Document, plain: str) -> str:
+    """Returns why there is no headline, in whole sentences."""
+    reason = document["energy_per_inference_j"].get("reason")
+    seen = next((finding["message"] for finding in document["findings"] if finding["slug"] == reason), None)
+    if not plain or seen is None:
+        return plain
+    return f"No energy per inference: the run is {document['validity']}. {printable(seen[:1].upper() + seen[1:])}."
 
 
 def _todo(document: Document, *, available: bool) -> str:

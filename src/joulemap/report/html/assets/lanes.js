@@ -51,8 +51,10 @@ function paintSlice(context, slices, i, box, hot) {
   context.globalAlpha = hot ? 1 : DIMMED;
   context.fillStyle = colorOf(kind);
   context.fillRect(left, row.y, right - left - (right - left > 4 ? 1 : 0), row.height);
-  const label = slices.names[slices.name[i]].name;
-  if (right - left > 20 && labelWidth(context, label) < right - left - 10) {
+  const name = slices.names[slices.name[i]].name;
+  const room = right - left - 10;
+  const label = [name, name.slice(name.lastIndexOf(' ') + 1)].find((text) => labelWidth(context, text) < room);
+  if (label) {
     context.globalAlpha = hot ? 1 : 0.6;
     context.fillStyle = inkOn(kind);
     context.fillText(label, left + 5, row.y + row.height / 2 + 0.5);

@@ -47,6 +47,9 @@ function drawBands() {
       context.lineTo(Math.round(x) + 0.5, bottom);
     }
     context.stroke();
+    context.fillStyle = colors.quiet;
+    context.textAlign = 'left';
+    if (left >= layout.gutter) context.fillText(band.label, left + 4, layout.top + 8);
   }
 }
 
@@ -136,15 +139,15 @@ function drawRows() {
     }
     const track = state.scene.tracks[row.track];
     if (row.track === 0) {
-      const scale = drawTrack(context, track, row, main, true);
-      drawValueAxis(row, scale, track.unit);
+      const under = (values) => drawValueAxis(row, values, track.unit);
+      const scale = drawTrack(context, track, row, { ink: main, main: true, under });
       clipPlot(() => drawLevel(row, scale));
       context.textAlign = 'left';
       context.font = BOLD;
       context.fillStyle = colors.ink;
       context.fillText(fit(track.name, layout.gutter + 20), 10, 10);
     } else {
-      drawTrack(context, track, row, other, false);
+      drawTrack(context, track, row, { ink: other });
       context.textAlign = 'left';
       context.fillStyle = colors.quiet;
       context.fillText(fit(track.name, layout.gutter - 14), 10, row.y + row.height / 2);

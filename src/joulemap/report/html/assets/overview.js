@@ -26,7 +26,6 @@ function drawPicture(ratio) {
   context.fillRect(0, 0, layout.width, HEIGHT);
   const { values, count } = state.scene.tracks[0].base;
   const scale = (HEIGHT - 6) / 65534;
-  context.fillStyle = colors.envelope;
   const columns = Math.ceil(plotWidth());
   for (let c = 0; c < columns; c++) {
     const first = Math.floor((c / columns) * count);
@@ -38,7 +37,11 @@ function drawPicture(ratio) {
       low = Math.min(low, values[3 * i]);
       high = Math.max(high, values[3 * i + 1]);
     }
-    if (high >= 0) context.fillRect(layout.gutter + c, HEIGHT - 3 - high * scale, 1, Math.max(1, (high - low) * scale));
+    if (high < 0) continue;
+    context.fillStyle = colors.neutral;
+    context.fillRect(layout.gutter + c, HEIGHT - 3 - low * scale, 1, low * scale);
+    context.fillStyle = colors.mean;
+    context.fillRect(layout.gutter + c, HEIGHT - 3 - high * scale, 1, Math.max(1, (high - low) * scale));
   }
 }
 

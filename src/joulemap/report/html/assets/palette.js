@@ -2,7 +2,8 @@
 
 import { page } from './data.js';
 
-const NAMES = ['card', 'ink', 'quiet', 'rule', 'envelope', 'mean', 'mark', 'gate'];
+const NAMES = ['card', 'ink', 'quiet', 'rule', 'envelope', 'mean', 'mark', 'gate', 'neutral'];
+const NEUTRAL = 7;
 export const colors = {};
 
 export function readColors() {
@@ -11,11 +12,12 @@ export function readColors() {
 }
 
 export function colorOf(index) {
-  return page.palette[index];
+  return index === NEUTRAL ? colors.neutral : page.palette[index];
 }
 
 /** Ink that can be read on a colour: relative luminance of WCAG 2.2. */
 export function inkOn(index) {
+  if (index === NEUTRAL) return colors.ink;
   const [r, g, b] = [1, 3, 5].map((at) => {
     const c = parseInt(page.palette[index].slice(at, at + 2), 16) / 255;
     return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;

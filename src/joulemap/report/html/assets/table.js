@@ -58,8 +58,10 @@ export function watchTables() {
 export function fitLabels() {
   for (const box of document.querySelectorAll('#icicle .box')) {
     const label = box.querySelector('text');
-    label.removeAttribute('visibility');
     const room = box.querySelector('rect').getBoundingClientRect().width - 10;
-    if (label.getComputedTextLength() > room) label.setAttribute('visibility', 'hidden');
+    const name = box.dataset.label;
+    label.textContent = name;
+    if (label.getComputedTextLength() > room) label.textContent = name.slice(name.lastIndexOf(' ') + 1);
+    if (label.getComputedTextLength() > room) label.textContent = '';
   }
 }

@@ -56,13 +56,19 @@ function rangeOf(track, columns, fit) {
   return [least - margin, most + margin];
 }
 
-/** Draws one track into its row and returns a function from value to y. */
-export function drawTrack(context, track, row, ink, main) {
+/** Draws one track into its row; `under` is called before, with the scale of its values, for what lies below it. */
+export function drawTrack(context, track, row, { ink, main = false, under = null }) {
   const columns = fillColumns(track);
   const [bottom, top] = rangeOf(track, columns, main && state.fitHeight);
   const scale = row.height / (top - bottom);
   const base = row.y + row.height;
   const y = (stored) => base - (stored - bottom) * scale;
+  const scaleOf = {
+    yOf: (value) => y((value - track.low) / track.quantum),
+    low: track.low + bottom * track.quantum,
+    high: track.low + top * track.quantum,
+  };
+  if (under) under(scaleOf);
   const withMean = !(state.scene.period && columnTime() > state.scene.period / 2);
   for (let c = 0; c < columns;) {
     if (Number.isNaN(mean[c])) { c += 1; continue; }
@@ -85,11 +91,7 @@ export function drawTrack(context, track, row, ink, main) {
     context.lineWidth = main ? 1.4 : 1;
     context.stroke();
   }
-  return {
-    yOf: (value) => y((value - track.low) / track.quantum),
-    low: track.low + bottom * track.quantum,
-    high: track.low + top * track.quantum,
-  };
+  return scaleOf;
 }
 
 /** The bin under an instant as it is drawn: its window and its three values; null outside. */
