@@ -147,9 +147,12 @@ class Chromium:
 
     def click(self, selector: str) -> None:
         """Presses an element where it is seen."""
+        element = f"document.querySelector({json.dumps(selector)})"
+        self.evaluate(f"{element}.scrollIntoView({{block: 'center'}})")
+        self.settle()
         x, y = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            " const b = e.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()"
+            f"(() => {{ const b = {element}.getBoundingClientRect();"
+            " return [b.left + b.width / 2, b.top + b.height / 2]; })()"
         )
         self.move(x, y, kind="mousePressed", held=True)
         self.move(x, y, kind="mouseReleased")

@@ -45,7 +45,9 @@ def render_bar(value: float, expanded: float, largest: float, color: int) -> str
     """
     left, right = (max(0.0, min(1.0, end / largest)) for end in (value - expanded, value + expanded))
     middle = {"y1": "7", "y2": "7", "class_": "whisker"}
-    caps = "".join(element("line", x1=_percent(x), x2=_percent(x), y1="2", y2="12", class_="whisker") for x in (left, right))
+    caps = "".join(
+        element("line", x1=_percent(x), x2=_percent(x), y1="2", y2="12", class_="whisker") for x in (left, right)
+    )
     return element(
         "svg",
         element("rect", x="0", y="2", width=_percent(max(0.0, value / largest)), height="10", rx="2", **paint(color)),
@@ -121,7 +123,13 @@ def render_budget(shares: Sequence[BudgetShare]) -> str:
         left += share.share
     spoken = ", ".join(f"{share.name} {share.share_text}" for share in shares)
     return element(
-        "svg", *parts, class_="stack", width="100%", height="16", role="img", aria_label=f"Shares of u squared: {spoken}"
+        "svg",
+        *parts,
+        class_="stack",
+        width="100%",
+        height="16",
+        role="img",
+        aria_label=f"Shares of u squared: {spoken}",
     )
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from joulemap.report.html.figures import budget_color, render_bar, render_budget, render_icicle, render_swatch
+from joulemap.report.html.figures import budget_color, render_budget, render_icicle, render_swatch
 from joulemap.report.html.markup import element, escape, join
-from joulemap.report.view.page import Badge, HotspotRow, HotspotTable, PageView
+from joulemap.report.html.tables import render_hotspots
+from joulemap.report.view.page import Badge, PageView
 from joulemap.report.view.scene import Scene
-from joulemap.report.view.text import DASH
 
 __all__ = ["render_sections"]
 
 _SIGNS = {"error": "\u2715 error", "warning": "! warning", "info": "i info"}
+_PATTERNS = {"error": "double", "warning": "dashed"}
+_HINTS = (
+    (("+", "\u2212"), "zoom"),
+    (("\u2190", "\u2192"), "pan"),
+    (("0",), "fit"),
+    ((",", "."), "read"),
+    (("s",), "select"),
+    (("Esc",), "clear"),
+)
 _KEYS = (
     "Keys on the map: + and - zoom, arrows pan, 0 fits, comma and full stop move a reading cursor (Shift with arrows:"
     " faster), s starts and ends a selection, Escape clears."
@@ -25,7 +32,7 @@ def render_sections(view: PageView) -> str:
         _answer(view),
         "<main>",
         _map(view.scene, view.fold) if view.scene is not None else _no_map(view.no_scene),
-        _hotspots(view.tables),
+        render_hotspots(view.tables),
         _flame(view),
         _doubt(view),
         _provenance(view),
@@ -60,10 +67,19 @@ def _badge(badge: Badge) -> str:
     return element("span", escape(sign + badge.word), class_=f"badge {badge.pattern}")
 
 
-def _button(identity: str, text: str, *, label: str | None = None, pressed: bool | None = None, hidden: bool = False) -> str:
+def _button(
+    identity: str, text: str, *, label: str | None = None, pressed: bool | None = None, hidden: bool = False
+) -> str:
     state = None if pressed is None else str(pressed).lower()
     return element(
-        "button", escape(text), type="button", id=identity, aria_label=label, aria_pressed=state, hidden=hidden, title=label
+        "button",
+        escape(text),
+        type="button",
+        id=identity,
+        aria_label=label,
+        aria_pressed=state,
+        hidden=hidden,
+        title=label,
     )
 
 
@@ -114,108 +130,16 @@ def _map(scene: Scene, fold: Scene | None) -> str:
 
 
 def _hints() -> str:
-    pairs = (("+", "−", "zoom"), ("←", "→", "pan"), ("0", "fit"), (",", ".", "read"), ("s", "select"), ("Esc", "clear"))
-    shown = " ".join(" ".join([*(element("kbd", escape(key)) for key in keys), escape(what)]) for *keys, what in pairs)
-    return element("span", shown, class_="hints", aria_hidden="true")
+    shown = [" ".join([*(element("kbd", escape(key)) for key in keys), escape(what)]) for keys, what in _HINTS]
+    return element("span", " ".join(shown), class_="hints", aria_hidden="true")
 
 
 def _no_map(why: str) -> str:
     return element(
-        "section", element("div", element("h2", "Where the energy went"), class_="bar0"), element("p", escape(why), class_="empty"), aria_label="Map"
-    )
-
-
-def _hotspots(tables: Sequence[HotspotTable]) -> str:
-    options = "".join(element("option", escape(table.label), value=table.key) for table in tables)
-    grouping = element("label", "By ", element("select", options, id="grouping"), class_="by") if len(tables) > 1 else ""
-    notes = "".join(
-        element("p", escape(table.note), class_="empty", data_note=table.key, hidden=True) for table in tables if table.note
-    )
-    known = any(row.energy_j is not None for table in tables for row in table.rows)
-    note = "joules per inference; press a name to find it on the map" if known else "no energies: what is known is time"
-    return element(
         "section",
-        element(
-            "div",
-            element("h2", "Hotspots"),
-            element("span", note, class_="note"),
-            element("span", class_="gap"),
-            element("span", id="matches", aria_live="polite"),
-            grouping,
-            element("input", id="filter", type="search", placeholder="Filter", aria_label="Filter hotspots"),
-            class_="bar0",
-        ),
-        element("div", *(_table(table, shown=k == 0) for k, table in enumerate(tables)), class_="scroll", tabindex="0", role="region", aria_label="Hotspot table"),
-        notes,
-        aria_label="Hotspots",
-        class_="hotspots",
-    )
-
-
-_COLUMNS = (
-    ("Op", "op", "wide"),
-    ("In the model", "path", "path wide"),
-    ("Count", "count", "num wide"),
-    ("Energy \u00b1 U", "energy", "num"),
-    ("", "bar", "barc"),
-    ("Share", "share", "num"),
-    ("Cum.", "cumulative", "num dim wide"),
-    ("Time", "time", "num wide"),
-    ("Power", "power", "num wide"),
-    ("J/MAC", "per_mac", "num wide"),
-    ("Resolved", "resolution", "dim wide"),
-)
-
-
-def _table(table: HotspotTable, *, shown: bool) -> str:
-    # the name of a layer or of a kind begins with the operation; only a path does not say it
-    empty = {field for _, field, _ in _COLUMNS if field != "bar" and all(getattr(row, field) in {DASH, ""} for row in table.rows)}
-    dropped = set({"layer": {"op"}, "op": {"op", "path"}}.get(table.key, {"path"}))
-    dropped |= empty | ({"bar"} if "energy" in empty else set())
-    columns = [column for column in _COLUMNS if column[1] not in dropped]
-    largest = max((r.energy_j + (r.expanded_j or 0.0) for r in table.rows if r.energy_j is not None), default=0.0)
-    heads = element("th", escape(table.label), scope="col") + "".join(
-        element("th", escape(title), scope="col", class_=_class(kind), aria_label=None if title else "Energy as a bar")
-        for title, _, kind in columns
-    )
-    rows = [_row(table.key, row, columns, largest) for row in table.rows]
-    return element(
-        "table",
-        element("caption", escape(f"Energy by {table.label.lower()}"), class_="said"),
-        element("thead", element("tr", heads)),
-        element("tbody", join(rows)),
-        data_table=table.key,
-        hidden=not shown,
-    )
-
-
-def _class(kind: str) -> str | None:
-    return kind or None
-
-
-def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], largest: float) -> str:
-    name = element(
-        "button",
-        render_swatch(row.color),
-        element("span", escape(row.name)),
-        type="button",
-        class_="name",
-        aria_pressed="false",
-        data_key=f"{key}:{row.name}",
-        data_names=",".join(map(str, row.names)),
-        disabled=not row.names,
-    )
-    cells = []
-    for _, field, kind in columns:
-        if field == "bar":
-            known = row.energy_j is not None and largest > 0
-            text = render_bar(row.energy_j or 0.0, row.expanded_j or 0.0, largest, row.color) if known else ""
-        else:
-            text = escape(getattr(row, field))
-        title = row.path if field == "path" else None
-        cells.append(element("td", text, class_=_class(kind), title=title))
-    return element(
-        "tr", element("th", name, scope="row"), *cells, data_find=f"{row.name} {row.op} {row.path} {row.resolution}".lower()
+        element("div", element("h2", "Where the energy went"), class_="bar0"),
+        element("p", escape(why), class_="empty"),
+        aria_label="Map",
     )
 
 
@@ -224,14 +148,26 @@ def _flame(view: PageView) -> str:
         return ""
     return element(
         "section",
-        element("div", element("h2", "Energy by path"), element("span", "width is joules per inference", class_="note"), class_="bar0"),
+        element(
+            "div",
+            element("h2", "Energy by path"),
+            element("span", "width is joules per inference", class_="note"),
+            class_="bar0",
+        ),
         element("div", render_icicle(view.flame), class_="icicle"),
         aria_label="Energy by path",
     )
 
 
 def _doubt(view: PageView) -> str:
-    parts = [element("div", element("h2", "Doubt"), element("span", "what the \u00b1 is made of, and what to know before relying on it", class_="note"), class_="bar0")]
+    parts = [
+        element(
+            "div",
+            element("h2", "Doubt"),
+            element("span", "what the \u00b1 is made of, and what to know before relying on it", class_="note"),
+            class_="bar0",
+        )
+    ]
     columns = []
     if view.budget:
         items = "".join(
@@ -243,7 +179,14 @@ def _doubt(view: PageView) -> str:
             )
             for k, share in enumerate(view.budget)
         )
-        columns.append(element("div", element("h3", "Uncertainty of the headline"), render_budget(view.budget), element("ul", items, class_="budget")))
+        columns.append(
+            element(
+                "div",
+                element("h3", "Uncertainty of the headline"),
+                render_budget(view.budget),
+                element("ul", items, class_="budget"),
+            )
+        )
     columns.append(element("div", element("h3", "Findings"), _findings(view)))
     if view.refused:
         rows = "".join(element("li", element("b", escape(name)), " ", escape(why)) for name, why in view.refused)
@@ -258,7 +201,11 @@ def _findings(view: PageView) -> str:
     rows = [
         element(
             "li",
-            element("span", escape(_SIGNS.get(row.severity, row.severity)), class_=f"badge {'double' if row.severity == 'error' else 'dashed' if row.severity == 'warning' else 'solid'}"),
+            element(
+                "span",
+                escape(_SIGNS.get(row.severity, row.severity)),
+                class_=f"badge {_PATTERNS.get(row.severity, 'solid')}",
+            ),
             " ",
             escape(row.message),
             ". " if row.message[-1:] not in ".!?" else " ",
@@ -278,7 +225,9 @@ def _prose(text: str) -> str:
 
 
 def _provenance(view: PageView) -> str:
-    rows = "".join(element("div", element("dt", escape(label)), element("dd", escape(text))) for label, text in view.provenance)
+    rows = "".join(
+        element("div", element("dt", escape(label)), element("dd", escape(text))) for label, text in view.provenance
+    )
     command = ""
     if view.command:
         command = element("p", "To reproduce: ", element("code", escape(view.command), tabindex="0"), class_="command")

@@ -16,7 +16,9 @@ CURES: Mapping[str, str] = MappingProxyType(
         ),
         "elapsed_unavailable": "Nothing: GATE is compared with the reference alone.",
         "samples_lost": "Use a shorter cable, another port or a lower sample rate.",
-        "counter_overflow": "Nothing, unless a single layer takes more than 2^32 cycles: then profile at a lower clock.",
+        "counter_overflow": (
+            "Nothing, unless a single layer takes more than 2^32 cycles: then profile at a lower clock."
+        ),
         "mark_exceeds_layer": "Nothing: such a layer is too short to matter.",
         "board_lost": "Check power and cable of board and probe.",
         "probe_lost": "Check its cable and start the run again.",

@@ -13,9 +13,7 @@ from joulemap.report.view.text import format_quantity, format_share, format_supp
 __all__ = ["build_flame"]
 
 
-def build_flame(
-    document: Mapping[str, Any], colors: Mapping[str, int], names: Mapping[int, int]
-) -> FlameNode | None:
+def build_flame(document: Mapping[str, Any], colors: Mapping[str, int], names: Mapping[int, int]) -> FlameNode | None:
     """Returns the root, or None when there is no energy to show.
 
     Args:
@@ -30,7 +28,7 @@ def build_flame(
     kinds: dict[str, list[Part]] = {}
     for part in parts:
         kinds.setdefault(part.op or part.name, []).append(part)
-    children = [_kind(name, members, total["value"], colors, names) for name, members in kinds.items()]
+    children = [_kind(name, members, total["value"], colors=colors, names=names) for name, members in kinds.items()]
     children.sort(key=lambda node: -node.energy_j)
     return FlameNode(
         name="one inference",
@@ -44,7 +42,7 @@ def build_flame(
 
 
 def _kind(
-    name: str, members: Sequence[Part], total_j: float, colors: Mapping[str, int], names: Mapping[int, int]
+    name: str, members: Sequence[Part], total_j: float, *, colors: Mapping[str, int], names: Mapping[int, int]
 ) -> FlameNode:
     leaves = sorted((_leaf(part, total_j, colors, names) for part in members), key=lambda node: -node.energy_j)
     if len(leaves) == 1:

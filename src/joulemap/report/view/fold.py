@@ -64,7 +64,7 @@ def build_fold(
         label=label,
         span_s=span_s,
         tracks=(track,),
-        slices=_fold_slices(slices, (periods_ns - origin_ns) * 1e-9, span_s),
+        slices=_fold_slices(slices, np.asarray((periods_ns - origin_ns) * 1e-9, np.float64), span_s),
         bands=(),
         level=level,
         excerpts=(),

@@ -149,7 +149,10 @@ def _merge(parts: Sequence[Part], key: Any) -> list[Part]:
     for part in parts:
         if part.in_sum:
             merged.setdefault(key(part), []).append(part)
-    return [members[0] if len(members) == 1 and not members[0].op else _add(name, members) for name, members in merged.items()]
+    return [
+        members[0] if len(members) == 1 and not members[0].op else _add(name, members)
+        for name, members in merged.items()
+    ]
 
 
 def _add(name: str, members: Sequence[Part]) -> Part:
@@ -174,9 +177,7 @@ def _add(name: str, members: Sequence[Part]) -> Part:
     )
 
 
-def _row(
-    part: Part, total: float | None, *, color: int, names: Mapping[int, int], count: str
-) -> HotspotRow:
+def _row(part: Part, total: float | None, *, color: int, names: Mapping[int, int], count: str) -> HotspotRow:
     value, expanded = part.energy["value"], part.energy.get("expanded")
     share = expanded_share = None
     power = per_mac = DASH

@@ -1,4 +1,4 @@
-"""A profile's bundle as a page: answer, tables, doubt and provenance from documents, the map from its waveform. Pure."""
+"""A profile's bundle as a page: answer, tables, doubt and provenance from documents, the map from a waveform. Pure."""
 
 from __future__ import annotations
 
@@ -196,8 +196,14 @@ def _run_facts(sections: ProfileSections, figures: Sequence[tuple[str, str]]) ->
     facts += [
         (
             f"Firmware {image['role']}",
-            f"SHA-256 {image['elf_sha256'][:_SHORT]}, flash {format_memory(image['flash_b'])},"
-            f" RAM {format_memory(image['ram_b'])}, {image['toolchain']}",
+            ", ".join(
+                (
+                    f"SHA-256 {image['elf_sha256'][:_SHORT]}",
+                    f"flash {format_memory(image['flash_b'])}",
+                    f"RAM {format_memory(image['ram_b'])}",
+                    image["toolchain"],
+                )
+            ),
         )
         for image in sections.firmware
     ]

@@ -81,12 +81,14 @@ def build_scenes(
     )
     bands = _bands(document, waveform, trace.start_ns)
     opened = open_window(periods_ns, start_ns=trace.start_ns, end_ns=trace.end_ns)
-    gate_ns = (trace.start_ns + round(bands[0].start_s * 1e9), trace.start_ns + round(bands[0].end_s * 1e9)) if bands else None
+    gate_ns = (
+        (trace.start_ns + round(bands[0].start_s * 1e9), trace.start_ns + round(bands[0].end_s * 1e9))
+        if bands
+        else None
+    )
     worst = worst_windows(trace, periods_ns, samples=_RAW_SAMPLES, inside_ns=gate_ns)
     excerpts = [build_excerpt(trace, *opened, origin_ns=trace.start_ns, bins=_OPEN_BINS, label="")] + [
-        build_excerpt(
-            trace, w.start_ns, w.end_ns, origin_ns=trace.start_ns, bins=_RAW_SAMPLES + 2, label=w.label
-        )
+        build_excerpt(trace, w.start_ns, w.end_ns, origin_ns=trace.start_ns, bins=_RAW_SAMPLES + 2, label=w.label)
         for w in worst
     ]
     open_s = ((opened[0] - trace.start_ns) * 1e-9, (opened[1] - trace.start_ns) * 1e-9)

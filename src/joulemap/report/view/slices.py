@@ -49,14 +49,12 @@ def build_slices(
         energy_j = np.where(whole, integrated.energy_j, np.nan)
     lane_index, lanes = _stack(timeline, order)
     return SliceTable(
-        start_s=(start_ns - np.int64(origin_ns)) * 1e-9,
-        duration_s=(end_ns - start_ns) * 1e-9,
+        start_s=np.asarray((start_ns - np.int64(origin_ns)) * 1e-9, np.float64),
+        duration_s=np.asarray((end_ns - start_ns) * 1e-9, np.float64),
         energy_j=energy_j,
         name_index=timeline.name_index[order],
         lane_index=lane_index,
-        names=tuple(
-            known.get(name, SliceName(name=printable(name), op="", color=NEUTRAL)) for name in timeline.names
-        ),
+        names=tuple(known.get(name, SliceName(name=printable(name), op="", color=NEUTRAL)) for name in timeline.names),
         lanes=lanes,
     )
 

@@ -23,9 +23,7 @@ class Window:
     end_ns: int
 
 
-def open_window(
-    periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int
-) -> tuple[int, int]:
+def open_window(periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int) -> tuple[int, int]:
     """Returns the window that the page opens on, ns: about three periods from the middle, or everything.
 
     Args:

@@ -54,7 +54,7 @@ function drawBands() {
 }
 
 function drawTimeAxis() {
-  const [at, step] = ticks(state.view[0], state.view[1], Math.max(2, plotWidth() / 120));
+  const [at, step] = ticks(state.view[0], state.view[1], Math.max(3, plotWidth() / 120));
   const end = Math.max(Math.abs(state.view[0]), Math.abs(state.view[1]));
   const unit = end < 1e-6 ? 1e-9 : end < 1e-3 ? 1e-6 : end < 1 ? 1e-3 : 1;
   const name = { 1e-9: 'ns', 1e-6: '\u00b5s', 1e-3: 'ms', 1: 's' }[unit];
@@ -68,7 +68,7 @@ function drawTimeAxis() {
     const x = Math.round(xOf(time)) + 0.5;
     context.moveTo(x, layout.top - 4);
     context.lineTo(x, layout.height);
-    if (x > layout.gutter + 24 && x < layout.width - 32) {
+    if (x > layout.gutter + 20 && x < layout.width - 24) {
       context.fillText(`${(time / unit).toFixed(places)}\u2009${name}`, x, 10);
     }
   }
@@ -76,7 +76,7 @@ function drawTimeAxis() {
 }
 
 function drawValueAxis(row, scale, unit) {
-  const [at, step] = ticks(scale.low, scale.high, 4);
+  const [at, step] = ticks(scale.low, scale.high, 5);
   context.textAlign = 'right';
   context.strokeStyle = colors.rule;
   context.fillStyle = colors.quiet;

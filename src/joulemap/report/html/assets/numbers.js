@@ -50,9 +50,9 @@ export function formatEstimate(value, expanded, unit) {
   if (!Number.isFinite(value)) return '\u2014';
   if (expanded === null || !(expanded > 0)) return formatSi(value, unit, 3) + (expanded === null ? ' (U unknown)' : '');
   const places = placesOf(expanded, 2);
-  const rounded = roundTo(value, places);
-  const exponent = prefixFor(Math.max(Math.abs(rounded), roundTo(expanded, places)), unit);
-  return withUnit(`${scaled(rounded, exponent, places)} \u00b1 ${scaled(expanded, exponent, places)}`, exponent, unit);
+  const [rounded, doubt] = [roundTo(value, places), roundTo(expanded, places)];
+  const exponent = prefixFor(Math.max(Math.abs(rounded), doubt), unit);
+  return withUnit(`${scaled(rounded, exponent, places)} \u00b1 ${scaled(doubt, exponent, places)}`, exponent, unit);
 }
 
 /** The value with the digits that U supports, without U. */
