@@ -341,6 +341,35 @@ def test_a_link_restores_the_view(browser: Chromium, pages: dict[str, Path]) -> 
     quiet(browser, pages["valid"])
 
 
+def test_two_fingers_zoom(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["valid"], width=390, height=844)
+    left, top = box(browser)
+    before = browser.evaluate("joulemap.state.view")
+    for kind, apart in (("touchStart", 30), ("touchMove", 45), ("touchMove", 60), ("touchEnd", 0)):
+        points = [{"x": left + 200 + s * apart, "y": top + 80, "id": k} for k, s in enumerate((-1, 1))] if apart else []
+        browser.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    browser.settle()
+    after = browser.evaluate("joulemap.state.view")
+    assert after[1] - after[0] == pytest.approx(0.5 * (before[1] - before[0]), rel=1e-2)
+
+
+def test_a_worst_window_shows_its_raw_samples(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["valid"])
+    trace, _ = load_trace(read_bundle(pages["valid"].with_suffix(".jm")), "rail-1")
+    browser.click("[data-window]")
+    start_s, end_s = browser.evaluate("joulemap.state.view")
+    inside = trace.power_w[int(start_s * 1e5) : int(end_s * 1e5)]
+    assert inside.max() == trace.power_w.max()  # the first of them is the highest peak
+    peak_s = (int(np.argmax(trace.power_w)) + 0.5) * 1e-5
+    browser.evaluate(f"joulemap.showWindow({peak_s} - 0.0005, {peak_s} + 0.0005)")
+    browser.settle()
+    lines = hover(browser, peak_s, "track", 0)
+    assert lines[2] == "one sample of 10.0\u2009µs"
+    shown = re.match(r"sample ([\d.]+) ± [\d.]+\u2009mW", lines[1])
+    assert shown is not None
+    assert float(shown[1]) * 1e-3 == pytest.approx(float(trace.power_w.max()), rel=1e-3)
+
+
 def test_more_than_six_tracks_are_folded_away_until_asked_for(browser: Chromium, pages: dict[str, Path]) -> None:
     browser.open(pages["large"])
     tracks = "joulemap.layout.rows.filter(r => r.track !== undefined).length"

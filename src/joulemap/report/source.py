@@ -36,10 +36,10 @@ def load_page(folder: Path) -> PageView:
         )
     try:
         return builder(bundle)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, ArithmeticError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise FormatError(
-            f"{folder / RESULT}: does not describe a run: {what}", hint=_RETAKE, slug="bundle-damaged"
+            f"{folder}: its documents do not describe a run: {what}", hint=_RETAKE, slug="bundle-damaged"
         ) from error
 
 
@@ -60,15 +60,16 @@ def _load_profile(bundle: Bundle) -> PageView:
 def _load_waveform(bundle: Bundle) -> Waveform | None:
     """Returns the first valid capture with its timeline, else the first that left samples."""
     result = bundle.read_json(RESULT, schema="joulemap.profile")
-    recorded = {int(name.rsplit("-", 1)[1]): name for name in list_traces(bundle)}
+    names = [name for name in list_traces(bundle) if name.rpartition("-")[2].isdecimal()]
+    recorded = {int(name.rpartition("-")[2]): name for name in names}
     captures = [capture for capture in result["captures"] if capture["index"] in recorded]
     valid = [capture for capture in captures if capture["observation"]["integrity"] == "valid"]
     if not captures:
         return None
     index = (valid or captures)[0]["index"]
-    trace, _ = load_trace(bundle, recorded[index])
+    trace, edges = load_trace(bundle, recorded[index])
     timeline = load_timeline(bundle) if valid and bundle.has(TIMELINE) else None
-    return Waveform(capture=index, trace=trace, timeline=timeline) if trace.n else None
+    return Waveform(capture=index, trace=trace, timeline=timeline, edges=edges) if trace.n else None
 
 
 _BUILDERS = {"profile": _load_profile}

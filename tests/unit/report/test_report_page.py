@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from house_sources import DOCS
+from joulemap.errors import FormatError
 from joulemap.report.html.assets import join_modules, read_script, read_style
 from joulemap.report.html.markup import element
 from joulemap.report.html.pack import MISSING, encode_script_json, list_blocks, pack_scene_head
@@ -181,6 +182,60 @@ def test_nothing_is_asked_for_and_the_policy_allows_this_script_alone(shaped: Pa
 
 def test_a_large_page_stays_below_a_megabyte(shaped: PageView) -> None:
     assert len(render_page(large_page(shaped)).encode()) <= 1_000_000
+
+
+@pytest.mark.parametrize("lost", ["all", "one sample"])
+def test_a_waveform_with_nothing_in_it_is_no_trouble(tmp_path: Path, lost: str) -> None:
+    run = shaped_facts()
+    assert run.power is not None
+    captures = []
+    for taken in run.power.captures:
+        result = taken.observation.result
+        assert result is not None
+        trace = result.recording.trace
+        changed = (
+            replace(trace, gaps=np.array([[0, trace.n]]))
+            if lost == "all"
+            else replace(trace, power_w=trace.power_w[:1], gaps=np.empty((0, 2), np.int64))
+        )
+        recording = replace(result.recording, trace=changed)
+        captures.append(
+            replace(taken, observation=replace(taken.observation, result=replace(result, recording=recording)))
+        )
+    view = page_of(tmp_path, replace(run, power=replace(run.power, captures=tuple(captures))))
+    assert view.scene is not None
+    assert np.isnan(view.scene.slices.energy_j).all()  # missing is never 0
+    assert render_page(view)
+
+
+def resign(bundle: Path, name: str) -> None:
+    """Makes the manifest agree with a section that was changed."""
+    manifest = json.loads((bundle / "manifest.json").read_text("utf-8"))
+    data = (bundle / name).read_bytes()
+    for section in manifest["sections"]:
+        if section["path"] == name:
+            section |= {"size_b": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (bundle / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["result.json", "run.json"])
+def test_a_document_with_anything_missing_or_odd_gives_a_page_or_a_typed_error(tmp_path: Path, name: str) -> None:
+    bundle = write_report_bundle(tmp_path / "run.jm", shaped_facts())
+    whole = json.loads((bundle / name).read_text("utf-8"))
+    outcomes = set()
+    for key in whole:
+        for odd in ("missing", None, "odd", -1, [], {}, [None]):
+            changed = {k: v for k, v in whole.items() if k != key}
+            if odd != "missing":
+                changed[key] = odd
+            (bundle / name).write_text(json.dumps(changed), encoding="utf-8")
+            resign(bundle, name)
+            try:
+                render_page(load_page(bundle))
+                outcomes.add("page")
+            except FormatError as error:
+                outcomes.add(error.slug)
+    assert outcomes == {"page", "bundle-damaged"}
 
 
 def test_json_in_a_script_cannot_end_it() -> None:

@@ -13,6 +13,7 @@ from joulemap.report.view.slices import build_slices, empty_slices, thin_slices
 from joulemap.report.view.tracks import build_excerpt, build_power_track, build_value_track, plan_edges
 from joulemap.report.view.windows import open_window, worst_windows
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel, Slice, Timeline
+from joulemap.trace.resample import build_envelope
 
 CLOCK = Clock(name="instrument", kind=ClockKind.SAMPLE_INDEX)
 
@@ -64,6 +65,26 @@ def test_what_was_lost_is_missing_and_never_0() -> None:
     )
     assert np.isnan(track.mean[2:4]).all()
     assert (track.mean[[0, 1, 4, 9]] == 1).all()
+
+
+@pytest.mark.parametrize("gaps", [[], [(30, 47), (90, 91)]])
+def test_extremes_are_those_of_every_sample_that_a_bin_touches(gaps: list[tuple[int, int]]) -> None:
+    rng = np.random.default_rng(8)
+    wave = rng.normal(size=200)
+    source = trace(wave, gaps=gaps)
+    kept = wave.copy()
+    for first, last in gaps:
+        kept[first:last] = np.nan
+    for _ in range(50):
+        count = int(rng.integers(2, 60))
+        edges = np.unique(rng.integers(source.start_ns - 9_000_000, source.end_ns + 9_000_000, count)).astype(np.int64)
+        envelope = build_envelope(source, edges)
+        for k in range(edges.size - 1):
+            left = max(0, (int(edges[k]) - source.start_ns) // 1_000_000)
+            right = max(0, min(200, -((source.start_ns - int(edges[k + 1])) // 1_000_000)))
+            seen = kept[left:right][np.isfinite(kept[left:right])]
+            wanted = (seen.min(), seen.max()) if seen.size else (np.nan, np.nan)
+            assert [envelope.low_w[k], envelope.high_w[k]] == pytest.approx(list(wanted), nan_ok=True)
 
 
 def test_a_counter_holds_its_value_until_the_next() -> None:

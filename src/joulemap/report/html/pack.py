@@ -42,6 +42,7 @@ def pack_scene_head(scene: Scene) -> dict[str, Any]:
         "open": list(scene.open_s),
         "tracks": [_track_head(track, low, high) for track, (low, high) in zip(scene.tracks, ranges, strict=True)],
         "bands": [{"label": band.label, "start": band.start_s, "end": band.end_s} for band in scene.bands],
+        "marks": [{"label": mark.label, "at": mark.at_s} for mark in scene.marks],
         "level": None if scene.level is None else {"label": scene.level.label, "value": scene.level.value},
         "excerpts": [_excerpt_head(excerpt) for excerpt in scene.excerpts],
         "slices": {

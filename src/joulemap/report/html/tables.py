@@ -75,6 +75,10 @@ def _table(table: HotspotTable, *, shown: bool) -> str:
     dropped = set({"layer": {"op"}, "op": {"op", "path"}}.get(table.key, {"path"}))
     dropped |= empty | ({"bar"} if "energy" in empty else set())
     columns = [column for column in _COLUMNS if column[1] not in dropped]
+    if "energy" in empty:  # time is then what a narrow screen must still show
+        columns = [
+            (title, field, kind.replace(" wide", "") if field == "time" else kind) for title, field, kind in columns
+        ]
     largest = max((r.energy_j + (r.expanded_j or 0.0) for r in table.rows if r.energy_j is not None), default=0.0)
     heads = element("th", escape(table.label), scope="col") + "".join(
         element("th", escape(title), scope="col", class_=_class(kind), aria_label=None if title else "Energy as a bar")

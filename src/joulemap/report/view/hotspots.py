@@ -203,6 +203,7 @@ def _row(part: Part, total: float | None, *, color: int, names: Mapping[int, int
         share=format_share(share, expanded_share),
         cumulative=DASH,
         time=format_time(part.duration_s),
+        duration_s=part.duration_s,
         power=power,
         per_mac=per_mac,
         resolution=part.resolution,
@@ -212,7 +213,7 @@ def _row(part: Part, total: float | None, *, color: int, names: Mapping[int, int
 
 def _ranked(rows: Sequence[HotspotRow], total: float | None) -> tuple[HotspotRow, ...]:
     """Returns the rows, most joules first, those without a figure last, each with the share of all down to it."""
-    ranked = sorted(rows, key=lambda row: -row.energy_j if row.energy_j is not None else float("inf"))
+    ranked = sorted(rows, key=lambda row: (row.energy_j is None, -(row.energy_j or 0.0), -row.duration_s))
     summed_j = expanded_j = 0.0
     out = []
     for row in ranked:

@@ -37,6 +37,7 @@ class HotspotRow:
         share: of the total.
         cumulative: shares of this and all rows above.
         time: per inference.
+        duration_s: the same, s: ranks rows without energies.
         power: mean, while it ran.
         per_mac: energy per multiply-accumulate.
         resolution: how the energy was resolved.
@@ -54,6 +55,7 @@ class HotspotRow:
     share: str
     cumulative: str
     time: str
+    duration_s: float
     power: str
     per_mac: str
     resolution: str

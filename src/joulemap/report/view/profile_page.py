@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joulemap.records.finding import Finding
+from joulemap.estimate import Provenance
+from joulemap.records.finding import Finding, Validity
 from joulemap.report.view.colors import NEUTRAL, assign_colors
 from joulemap.report.view.cures import CURES
 from joulemap.report.view.flame import build_flame
@@ -88,9 +89,9 @@ def _badges(document: Document) -> tuple[Badge, ...]:
     provenance = document["energy_per_inference_j"]["provenance"]
     if provenance == "unavailable":  # what can be seen is a waveform, or times alone
         provenance = document["target"]["provenance"] if document["plan"] is not None else document["time_provenance"]
-    word = provenance.replace("_", " ")
+    word = Provenance(provenance).value.replace("_", " ")
     patterns = {"measured_counter": "solid", "measured_sampled": "solid"}
-    validity = document["validity"]
+    validity = Validity(document["validity"]).value
     return (
         Badge(word=word, pattern=patterns.get(provenance, "dashed")),
         Badge(word=validity, pattern="solid" if validity == "valid" else "double"),
@@ -229,7 +230,7 @@ def _instrument(spec: Document | None) -> str:
         return "none"
     limits = (
         f"gain {format_percent(spec['gain_std'], digits=2)}, offset {format_si(spec['offset_std_w'], 'W', digits=2)},"
-        f" noise {format_si(spec['noise_std_w'], 'W', digits=2)} (1 sd)"
+        f" noise {format_si(spec['noise_std_w'], 'W', digits=2)} (1 sd, as declared, no calibration)"
     )
     return f"{spec['name']}, {format_si(spec['rate_hz'], 'S/s', digits=3)}, {limits}; {spec['source']}"
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from joulemap.records.finding import Finding
 from joulemap.report.view.colors import NEUTRAL
 from joulemap.report.view.fold import build_fold
-from joulemap.report.view.scene import Band, Level, PowerUncertainty, Scene, SliceName
+from joulemap.report.view.scene import Band, Level, Mark, PowerUncertainty, Scene, SliceName
 from joulemap.report.view.slices import build_slices, empty_slices, thin_slices
 from joulemap.report.view.text import format_quantity, format_share, format_time, printable
 from joulemap.report.view.tracks import build_excerpt, build_power_track, plan_edges
 from joulemap.report.view.windows import open_window, worst_windows
-from joulemap.trace import EnergyTrace, Timeline
+from joulemap.trace import EnergyTrace, Marker, Timeline
 
 __all__ = ["Waveform", "build_scenes"]
 
@@ -34,11 +34,13 @@ class Waveform:
         capture: its number.
         trace: power over time.
         timeline: what ran when, on the same clock; None when the capture has none.
+        edges: of the logic lines, on the same clock.
     """
 
     capture: int
     trace: EnergyTrace
     timeline: Timeline | None
+    edges: tuple[Marker, ...] = ()
 
 
 def build_scenes(
@@ -53,7 +55,8 @@ def build_scenes(
         colors: palette index by op.
     """
     trace, timeline = waveform.trace, waveform.timeline
-    edges_ns = plan_edges(trace.start_ns, trace.end_ns)
+    end_ns = max(trace.end_ns, trace.start_ns + 1)
+    edges_ns = plan_edges(trace.start_ns, end_ns)
     uncertainty = _uncertainty(run.get("instrument"))
     name = f"Power, {printable(trace.channel.name)}"
     level = _level(document)
@@ -80,7 +83,7 @@ def build_scenes(
         label=f"{periods_ns.shape[0]} inferences folded into one",
     )
     bands = _bands(document, waveform, trace.start_ns)
-    opened = open_window(periods_ns, start_ns=trace.start_ns, end_ns=trace.end_ns)
+    opened = open_window(periods_ns, start_ns=trace.start_ns, end_ns=end_ns)
     gate_ns = (
         (trace.start_ns + round(bands[0].start_s * 1e9), trace.start_ns + round(bands[0].end_s * 1e9))
         if bands
@@ -103,6 +106,7 @@ def build_scenes(
         excerpts=tuple(excerpts),
         open_s=open_s,
         period_s=float(np.mean(periods_ns[:, 1] - periods_ns[:, 0])) * 1e-9 if periods_ns.size else None,
+        marks=_marks(waveform, bands),
     )
     return scene, fold, names, () if thinned is None else (thinned,)
 
@@ -148,6 +152,17 @@ def _bands(document: Document, waveform: Waveform, origin_ns: int) -> tuple[Band
                 ),
             )
     return ()
+
+
+def _marks(waveform: Waveform, bands: tuple[Band, ...]) -> tuple[Mark, ...]:
+    """Returns the edges of the logic lines; those of GATE only where no band shows them."""
+    shown = {band.label.lower() for band in bands}
+    origin_ns = waveform.trace.start_ns
+    return tuple(
+        Mark(label=printable(f"{edge.name.upper()} {edge.direction}"), at_s=(edge.time_ns - origin_ns) * 1e-9)
+        for edge in waveform.edges
+        if edge.name not in shown
+    )
 
 
 def _known(document: Document, colors: Mapping[str, int]) -> dict[str, SliceName]:

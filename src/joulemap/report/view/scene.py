@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Band", "Excerpt", "Level", "PowerUncertainty", "Scene", "SliceName", "SliceTable", "Track"]
+__all__ = ["Band", "Excerpt", "Level", "Mark", "PowerUncertainty", "Scene", "SliceName", "SliceTable", "Track"]
 
 Floats = NDArray[np.float64]
 
@@ -168,6 +168,14 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """An instant of the map, for example an edge of READY."""
+
+    label: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """A dashed line across the first track, for example the idle power."""
 
@@ -189,6 +197,7 @@ class Scene:
         excerpts: finer windows.
         open_s: window to open on.
         period_s: of a periodic run; None for one that is not.
+        marks: instants.
     """
 
     label: str
@@ -200,6 +209,7 @@ class Scene:
     excerpts: tuple[Excerpt, ...]
     open_s: tuple[float, float]
     period_s: float | None
+    marks: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.tracks and math.isfinite(self.span_s) and self.span_s > 0):

@@ -12,6 +12,7 @@ from joulemap.trace import EnergyTrace, integrate_energy
 __all__ = ["Window", "open_window", "worst_windows"]
 
 _OPEN_PERIODS = 3
+_FEW_PERIODS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,8 @@ def open_window(periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int) ->
     first = (count - _OPEN_PERIODS) // 2
     left, right = int(periods_ns[first, 0]), int(periods_ns[first + _OPEN_PERIODS - 1, 1])
     margin = (right - left) // 40
-    return max(start_ns, left - margin), min(end_ns, right + margin)
+    left, right = max(start_ns, left - margin), min(end_ns, right + margin)
+    return (left, right) if left < right else (start_ns, end_ns)
 
 
 def worst_windows(
@@ -53,17 +55,9 @@ def worst_windows(
     """
     half_ns = max(1, round(0.5 * samples * trace.duration_s * 1e9 / max(trace.n, 1)))
     left, right = inside_ns if inside_ns is not None else (trace.start_ns, trace.end_ns)
-    places: list[tuple[str, int]] = []
-    first, last = _sample_at(trace, left), _sample_at(trace, right)
-    power_w = trace.power_w[first:last].astype(np.float64)
-    for begin, end in np.clip(trace.gaps - first, 0, power_w.size):
-        power_w[begin:end] = np.nan
-    if np.isfinite(power_w).any():
-        places.append(("highest peak", _start_of(trace, first + int(np.nanargmax(power_w)))))
-        places.append(("lowest dip", _start_of(trace, first + int(np.nanargmin(power_w)))))
-    if periods_ns.shape[0] >= 4:
-        energy_j = integrate_energy(trace, periods_ns[:, 0].copy(), periods_ns[:, 1].copy()).energy_j
-        odd = int(np.argmax(np.abs(energy_j - np.median(energy_j))))
+    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right))
+    odd = _odd_period(trace, periods_ns)
+    if odd is not None:
         places.append((f"most unusual period (no. {odd + 1})", int(periods_ns[odd].mean())))
     if trace.gaps.size:
         places.append(("first lost samples", _start_of(trace, int(trace.gaps[0, 0]))))
@@ -75,6 +69,30 @@ def worst_windows(
         )
         for label, at_ns in places
     )
+
+
+def _extremes(trace: EnergyTrace, first: int, last: int) -> list[tuple[str, int]]:
+    """Returns label and instant, ns, of the highest and the lowest sample; none when all of them were lost."""
+    power_w = trace.power_w[first:last]
+    if trace.gaps.size:
+        power_w = power_w.copy()
+        for begin, end in np.clip(trace.gaps - first, 0, power_w.size):
+            power_w[begin:end] = np.nan
+    if not power_w.size or not np.isfinite(power_w).any():
+        return []
+    at = (("highest peak", np.nanargmax(power_w)), ("lowest dip", np.nanargmin(power_w)))
+    return [(label, _start_of(trace, first + int(k))) for label, k in at]
+
+
+def _odd_period(trace: EnergyTrace, periods_ns: NDArray[np.int64]) -> int | None:
+    """Returns the period whose energy is farthest from the median, among those that were wholly recorded."""
+    integrated = integrate_energy(trace, periods_ns[:, 0].copy(), periods_ns[:, 1].copy())
+    length_s = (periods_ns[:, 1] - periods_ns[:, 0]) * 1e-9
+    whole = np.flatnonzero(integrated.covered_s >= length_s * (1 - 1e-9))
+    if whole.size < _FEW_PERIODS:
+        return None
+    energy_j = integrated.energy_j[whole]
+    return int(whole[np.argmax(np.abs(energy_j - np.median(energy_j)))])
 
 
 def _sample_at(trace: EnergyTrace, at_ns: int) -> int:

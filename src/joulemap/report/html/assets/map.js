@@ -53,6 +53,25 @@ function drawBands() {
   }
 }
 
+/** Instants: a small wedge under the axis, with its label where no other stands in the way. */
+function drawInstants() {
+  let free = layout.gutter;
+  context.fillStyle = colors.mark;
+  context.textAlign = 'left';
+  for (const mark of state.scene.marks) {
+    const x = xOf(mark.at);
+    if (x < layout.gutter || x > layout.gutter + plotWidth()) continue;
+    context.beginPath();
+    context.moveTo(x - 4, layout.top - 6);
+    context.lineTo(x + 4, layout.top - 6);
+    context.lineTo(x, layout.top);
+    context.fill();
+    if (x < free) continue;
+    context.fillText(mark.label, x + 6, layout.top + 8);
+    free = x + 16 + context.measureText(mark.label).width;
+  }
+}
+
 function drawTimeAxis() {
   const [at, step] = ticks(state.view[0], state.view[1], Math.max(3, plotWidth() / 120));
   const end = Math.max(Math.abs(state.view[0]), Math.abs(state.view[1]));
@@ -188,6 +207,7 @@ export function draw() {
   clipPlot(drawBands);
   drawTimeAxis();
   drawRows();
+  clipPlot(drawInstants);
   clipPlot(drawMarks);
   timing.last = performance.now() - started;
   timing.count += 1;
