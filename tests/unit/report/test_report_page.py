@@ -218,13 +218,16 @@ def resign(bundle: Path, name: str) -> None:
     (bundle / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
+_ODD: tuple[object, ...] = ("missing", None, "odd", -1, [], {}, [None])
+
+
 @pytest.mark.parametrize("name", ["result.json", "run.json"])
 def test_a_document_with_anything_missing_or_odd_gives_a_page_or_a_typed_error(tmp_path: Path, name: str) -> None:
     bundle = write_report_bundle(tmp_path / "run.jm", shaped_facts())
     whole = json.loads((bundle / name).read_text("utf-8"))
     outcomes = set()
     for key in whole:
-        for odd in ("missing", None, "odd", -1, [], {}, [None]):
+        for odd in _ODD:
             changed = {k: v for k, v in whole.items() if k != key}
             if odd != "missing":
                 changed[key] = odd
