@@ -35,10 +35,11 @@ $(STAMP):
 	@rm -f $(VENV)/.installed-*
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## profile a small model on the virtual board and print joules per inference
+demo: $(STAMP)  ## profile a small model on the virtual board: joules per inference, and a page that shows where
 	@mkdir -p $(DEMO)
 	$(BIN)/python examples/make_ds_cnn.py $(DEMO)/ds_cnn.tflite
 	$(BIN)/joulemap profile $(DEMO)/ds_cnn.tflite --force -o $(DEMO)/ds_cnn.jm
+	$(BIN)/joulemap report $(DEMO)/ds_cnn.jm --force --html $(DEMO)/ds_cnn.html
 
 test: $(STAMP)  ## run the tests (about ten minutes on two cores)
 	$(BIN)/python -m pytest -q -n 2

@@ -24,6 +24,7 @@ __all__ = ["main", "run"]
 
 _COMMANDS = {
     "profile": "Profile a model's energy per inference and per layer.",
+    "report": "Write a run as a page that opens offline, or as Markdown.",
     "score": "Compare a simulated run with the truth that its board kept.",
     "boards": "List the targets and whether each can run here.",
     "doctor": "Say what is missing here, with the exact fix.",

@@ -56,11 +56,16 @@ def _extremes(trace: EnergyTrace, edges_ns: NDArray[np.int64]) -> tuple[NDArray[
     low_w, high_w = np.full(first.size, np.nan), np.full(first.size, np.nan)
     seen = np.flatnonzero(last > first)
     if seen.size:
-        # reduceat takes no index past the end: one NaN more, which fmin and fmax pass over, as over lost samples
-        power_w = np.append(trace.power_w[first[seen[0]] : last[seen[-1]]], np.float32(np.nan))
-        for left, right in np.clip(trace.gaps - first[seen[0]], 0, power_w.size - 1):
-            power_w[left:right] = np.nan
-        pairs = np.column_stack([first[seen], last[seen]]).ravel() - first[seen[0]]
-        low_w[seen] = np.fmin.reduceat(power_w, pairs)[::2]
-        high_w[seen] = np.fmax.reduceat(power_w, pairs)[::2]
+        begin = int(first[seen[0]])
+        power_w = trace.power_w[begin : last[seen[-1]]]
+        least: np.ufunc = np.minimum
+        most: np.ufunc = np.maximum
+        if trace.gaps.size:  # only then a copy, and the slower functions that pass over NaN
+            power_w, least, most = power_w.copy(), np.fmin, np.fmax
+            for left, right in np.clip(trace.gaps - begin, 0, power_w.size):
+                power_w[left:right] = np.nan
+        # a bin reaches to where the next one begins, and shares with it the sample that its end lies in
+        starts, ends = first[seen] - begin, last[seen] - 1 - begin
+        low_w[seen] = least(least.reduceat(power_w, starts), power_w[ends])
+        high_w[seen] = most(most.reduceat(power_w, starts), power_w[ends])
     return low_w, high_w

@@ -8,7 +8,17 @@ from typing import Any
 
 from joulemap.units import format_bytes, format_count, format_estimate, format_si
 
-__all__ = ["DASH", "format_cycles", "format_macs", "format_memory", "format_quantity", "format_share", "printable"]
+__all__ = [
+    "DASH",
+    "format_cycles",
+    "format_macs",
+    "format_memory",
+    "format_quantity",
+    "format_share",
+    "format_supported",
+    "format_time",
+    "printable",
+]
 
 DASH = "—"
 """Stands for what is not known; never 0."""
@@ -31,6 +41,15 @@ def format_quantity(quantity: Mapping[str, Any] | None, unit: str) -> str:
     if quantity["expanded"] == 0:  # a count of a model: there is no spread to show
         return format_si(quantity["value"], unit, digits=6)
     return format_estimate(quantity["value"], quantity["expanded"], unit)
+
+
+def format_supported(value: float, expanded: float, unit: str) -> str:
+    """Returns a value with the digits that its U supports, without U itself: ``190.06 µJ`` for 190.06 ± 0.19 µJ."""
+    if expanded <= 0:
+        return format_si(value, unit, digits=6)
+    head, _, tail = format_estimate(value, expanded, unit).partition(" ± ")
+    doubt = tail.split("\u2009")[0]
+    return f"{head.lstrip('(')}{tail.removeprefix(doubt)}" if ")" not in doubt else format_si(value, unit, digits=2)
 
 
 def format_cycles(cycles: int | None) -> str:

@@ -1,0 +1,47 @@
+"""``joulemap report RUN.jm``: a bundle as a page that opens offline, or as Markdown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from joulemap.cli.document import document_head
+from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.report.console.style import Style
+from joulemap.report.view.text import printable
+from joulemap.units import format_bytes
+from joulemap.workflow.report import WrittenReport, write_reports
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@click.argument("bundle", type=click.Path(path_type=Path), metavar="RUN.jm")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the page: one file, offline.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write Markdown, without the map.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@output_options
+@click.pass_context
+def command(context: click.Context, /, bundle: Path, html: Path | None, markdown: Path | None, *, force: bool) -> int:
+    """Write RUN.jm as a page: where the joules go, and whether to believe it."""
+    invocation = context.ensure_object(Invocation)
+    invocation.check()
+    targets = {form: path for form, path in (("html", html), ("markdown", markdown)) if path is not None}
+    written = write_reports(bundle, targets, force=force)
+    if invocation.json:
+        write_result(json.dumps(_document(written), indent=2) + "\n")
+    else:
+        style = Style(color=False, unicode=is_unicode(sys.stdout))
+        lines = (f"{'page' if w.form == 'html' else w.form:<9} {w.path}, {format_bytes(w.size_b)}" for w in written)
+        write_result(style.encode("".join(f"{printable(line)}\n" for line in lines)))
+    return 0
+
+
+def _document(written: tuple[WrittenReport, ...]) -> dict[str, object]:
+    return {
+        **document_head("joulemap.report"),
+        "files": [{"form": w.form, "path": str(w.path), "size_b": w.size_b} for w in written],
+    }

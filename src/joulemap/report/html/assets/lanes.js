@@ -1,0 +1,103 @@
+// Draws a lane of slices. Slices that share a column are stacked by how much of it each kind covers, never first wins.
+
+import { layout, plotWidth, xOf } from './layout.js';
+import { colorOf, inkOn } from './palette.js';
+import { state } from './state.js';
+
+const NARROW = 3;
+const DIMMED = 0.3;
+const KINDS = 8;
+const cover = new Float64Array(2 * KINDS);
+const labelWidths = new Map();
+
+function labelWidth(context, text) {
+  if (!labelWidths.has(text)) labelWidths.set(text, context.measureText(text).width);
+  return labelWidths.get(text);
+}
+
+function paintColumn(context, column, row) {
+  const total = cover.reduce((sum, part) => sum + part, 0);
+  if (total > 0) {
+    let y = row.y;
+    for (let kind = 0; kind < cover.length; kind++) {
+      if (!cover[kind]) continue;
+      const height = (row.height * cover[kind]) / Math.max(1, total);
+      context.globalAlpha = kind < KINDS ? 1 : DIMMED;
+      context.fillStyle = colorOf(kind % KINDS);
+      context.fillRect(column, y, 1, height);
+      y += height;
+    }
+    context.globalAlpha = 1;
+  }
+  cover.fill(0);
+}
+
+/** First slice of the lane that may reach into the window. */
+function firstAt(slices, lane, time) {
+  const rows = slices.byLane[lane];
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (slices.start[rows[middle]] + slices.longest[lane] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function paintSlice(context, slices, i, box, hot) {
+  const kind = slices.names[slices.name[i]].color;
+  const [left, right, row] = box;
+  context.globalAlpha = hot ? 1 : DIMMED;
+  context.fillStyle = colorOf(kind);
+  context.fillRect(left, row.y, right - left - (right - left > 4 ? 1 : 0), row.height);
+  const name = slices.names[slices.name[i]].name;
+  const room = right - left - 10;
+  const label = [name, name.slice(name.lastIndexOf(' ') + 1)].find((text) => labelWidth(context, text) < room);
+  if (label) {
+    context.globalAlpha = hot ? 1 : 0.6;
+    context.fillStyle = inkOn(kind);
+    context.fillText(label, left + 5, row.y + row.height / 2 + 0.5);
+  }
+  context.globalAlpha = 1;
+}
+
+export function drawLane(context, row) {
+  const slices = state.scene.slices;
+  const rows = slices.byLane[row.lane];
+  const edge = layout.gutter + plotWidth();
+  let column = -1;
+  context.textAlign = 'left';
+  for (let k = firstAt(slices, row.lane, state.view[0]); k < rows.length; k++) {
+    const i = rows[k];
+    if (slices.start[i] > state.view[1]) break;
+    const left = Math.max(layout.gutter, xOf(slices.start[i]));
+    const right = Math.min(edge, xOf(slices.start[i] + slices.duration[i]));
+    if (right < layout.gutter) continue;
+    const hot = !state.hot || state.hot.has(slices.name[i]);
+    if (right - left >= NARROW) {
+      paintSlice(context, slices, i, [left, right, row], hot);
+      continue;
+    }
+    const kind = slices.names[slices.name[i]].color + (hot ? 0 : KINDS);
+    for (let at = Math.floor(left); at <= Math.floor(right) && at < edge; at++) {
+      if (at !== column) {
+        paintColumn(context, column, row);
+        column = at;
+      }
+      cover[kind] += Math.max(0, Math.min(right, at + 1) - Math.max(left, at));
+    }
+  }
+  paintColumn(context, column, row);
+}
+
+/** The slice under an instant, or -1. */
+export function readLane(lane, time) {
+  const slices = state.scene.slices;
+  const rows = slices.byLane[lane];
+  for (let k = firstAt(slices, lane, time); k < rows.length && slices.start[rows[k]] <= time; k++) {
+    const i = rows[k];
+    if (time < slices.start[i] + slices.duration[i]) return i;
+  }
+  return -1;
+}

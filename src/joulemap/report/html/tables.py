@@ -1,0 +1,128 @@
+"""The hotspot tables as HTML: complete without the script, which filters, switches and highlights them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from joulemap.report.html.figures import render_bar, render_swatch
+from joulemap.report.html.markup import element, escape, join
+from joulemap.report.view.page import HotspotRow, HotspotTable
+from joulemap.report.view.text import DASH
+
+__all__ = ["render_hotspots"]
+
+_COLUMNS = (
+    ("Op", "op", "wide"),
+    ("In the model", "path", "path wide"),
+    ("Count", "count", "num wide"),
+    ("Energy \u00b1 U", "energy", "num"),
+    ("", "bar", "barc"),
+    ("Share", "share", "num"),
+    ("Cum.", "cumulative", "num dim wide"),
+    ("Time", "time", "num wide"),
+    ("Power", "power", "num wide"),
+    ("J/MAC", "per_mac", "num wide"),
+    ("Resolved", "resolution", "dim wide"),
+)
+
+
+def render_hotspots(tables: Sequence[HotspotTable]) -> str:
+    """Returns the section: a table per grouping, the first one shown, with filter and switch."""
+    options = "".join(element("option", escape(table.label), value=table.key) for table in tables)
+    grouping = (
+        element("label", "By ", element("select", options, id="grouping"), class_="by") if len(tables) > 1 else ""
+    )
+    notes = "".join(
+        element("p", escape(table.note), class_="empty", data_note=table.key, hidden=True)
+        for table in tables
+        if table.note
+    )
+    known = any(row.energy_j is not None for table in tables for row in table.rows)
+    note = "joules per inference; press a name to find it on the map" if known else "no energies: what is known is time"
+    return element(
+        "section",
+        element(
+            "div",
+            element("h2", "Hotspots"),
+            element("span", note, class_="note"),
+            element("span", class_="gap"),
+            element("span", id="matches", aria_live="polite"),
+            grouping,
+            element("input", id="filter", type="search", placeholder="Filter", aria_label="Filter hotspots"),
+            class_="bar0",
+        ),
+        element(
+            "div",
+            *(_table(table, shown=k == 0) for k, table in enumerate(tables)),
+            class_="scroll",
+            tabindex="0",
+            role="region",
+            aria_label="Hotspot table",
+        ),
+        notes,
+        aria_label="Hotspots",
+        class_="hotspots",
+    )
+
+
+def _table(table: HotspotTable, *, shown: bool) -> str:
+    # the name of a layer or of a kind begins with the operation; only a path does not say it
+    empty = {
+        field
+        for _, field, _ in _COLUMNS
+        if field != "bar" and all(getattr(row, field) in {DASH, ""} for row in table.rows)
+    }
+    dropped = set({"layer": {"op"}, "op": {"op", "path"}}.get(table.key, {"path"}))
+    dropped |= empty | ({"bar"} if "energy" in empty else set())
+    columns = [column for column in _COLUMNS if column[1] not in dropped]
+    if "energy" in empty:  # time is then what a narrow screen must still show
+        columns = [
+            (title, field, kind.replace(" wide", "") if field == "time" else kind) for title, field, kind in columns
+        ]
+    largest = max((r.energy_j + (r.expanded_j or 0.0) for r in table.rows if r.energy_j is not None), default=0.0)
+    heads = element("th", escape(table.label), scope="col") + "".join(
+        element("th", escape(title), scope="col", class_=_class(kind), aria_label=None if title else "Energy as a bar")
+        for title, _, kind in columns
+    )
+    rows = [_row(table.key, row, columns, largest) for row in table.rows]
+    return element(
+        "table",
+        element("caption", escape(f"Energy by {table.label.lower()}"), class_="said"),
+        element("thead", element("tr", heads)),
+        element("tbody", join(rows)),
+        data_table=table.key,
+        hidden=not shown,
+    )
+
+
+def _class(kind: str) -> str | None:
+    return kind or None
+
+
+def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], largest: float) -> str:
+    name = element(
+        "button",
+        render_swatch(row.color),
+        element("span", escape(row.name)),
+        type="button",
+        class_="name",
+        aria_pressed="false",
+        data_key=f"{key}:{row.name}",
+        data_names=",".join(map(str, row.names)),
+        disabled=not row.names,
+    )
+    cells = []
+    for _, field, kind in columns:
+        if field == "bar":
+            known = row.energy_j is not None and largest > 0
+            text = render_bar(row.energy_j or 0.0, row.expanded_j or 0.0, largest, row.color) if known else ""
+        else:
+            text = escape(getattr(row, field))
+        title = row.path if field == "path" else None
+        cells.append(element("td", text, class_=_class(kind), title=title))
+    return element(
+        "tr",
+        element("th", name, scope="row"),
+        *cells,
+        data_find=f"{row.name} {row.op} {row.path} {row.resolution}".lower(),
+    )
