@@ -1,0 +1,97 @@
+"""Names of the readers of recordings, and which of them a file belongs to. The only module that names a reader.
+
+An entry is ``name: module:class``; a module is imported when it is asked, and none of them imports anything heavy
+before it reads. To add a format: one file, one line here, the contract suite green.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
+
+from joulemap.errors import FormatError, InputError, UsageError
+from joulemap.formats.base import Reader
+from joulemap.formats.text import read_head
+
+__all__ = ["READERS", "reader", "reader_names", "sniff", "sniff_scores"]
+
+_ROOM: Final = "joulemap.formats"
+
+READERS: Final[dict[str, str]] = {
+    # mlperf: submissions and their runners
+    "mlperf-inference": "mlperf.inference:MlperfInferenceReader",
+    "energyrunner": "mlperf.energyrunner:EnergyRunnerReader",
+    "energyrunner-json": "mlperf.energyrunner_json:EnergyRunnerJsonReader",
+}
+"""Registry name -> ``module:class`` under this room."""
+
+_MARGIN: Final = 0.05
+"""Two readers whose certainty differs by less than this both claim the file: the user decides."""
+
+
+def reader_names() -> tuple[str, ...]:
+    """Returns the names of all readers, sorted."""
+    return tuple(sorted(READERS))
+
+
+def reader(name: str) -> Reader:
+    """Returns a reader by name.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name not in READERS:
+        raise UsageError(
+            f"no format is called {name!r}", hint=f"One of: {', '.join(reader_names())}.", slug="format-name-unknown"
+        )
+    module, _, symbol = READERS[name].partition(":")
+    return cast("Reader", getattr(import_module(f"{_ROOM}.{module}"), symbol)())
+
+
+def sniff_scores(path: Path) -> list[tuple[float, Reader]]:
+    """Returns every reader that claims a file or folder, the surest first.
+
+    Raises:
+        InputError: the path is missing or unreadable.
+    """
+    if not path.exists():
+        raise InputError(f"{path} does not exist", hint="Check the path of the recording.", slug="recording-unreadable")
+    folder = path.is_dir()
+    head = read_head(path)
+    claims: list[tuple[float, Reader]] = []
+    for name in READERS:
+        candidate = reader(name)
+        if folder and not candidate.folders:
+            continue
+        score = candidate.sniff(path, head)
+        if score > 0:
+            claims.append((score, candidate))
+    claims.sort(key=lambda claim: (-claim[0], claim[1].name))
+    return claims
+
+
+def sniff(path: Path) -> Reader:
+    """Returns the one reader whose format the content is.
+
+    Raises:
+        InputError: the path is missing or unreadable.
+        FormatError: no reader knows the content, or two claim it alike; the message names them.
+    """
+    claims = sniff_scores(path)
+    if not claims:
+        what = "folder" if path.is_dir() else "file"
+        raise FormatError(
+            f"{path.name}: no reader knows this {what}",
+            hint="Name the format with --format, or map its columns with --column and --unit if it is a table.",
+            slug="format-unknown",
+        )
+    best = claims[0][0]
+    tied = [candidate.name for score, candidate in claims if score > best - _MARGIN]
+    if len(tied) > 1:
+        raise FormatError(
+            f"{path.name} may be {' or '.join(sorted(tied))}",
+            hint=f"Say which with --format {min(tied)}.",
+            slug="format-ambiguous",
+        )
+    return claims[0][1]
