@@ -9,11 +9,12 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from joulemap.errors import FormatError, InputError
 
@@ -27,6 +28,7 @@ __all__ = [
     "open_bytes",
     "open_table",
     "read_head",
+    "read_json",
     "read_lines",
     "split_fields",
 ]
@@ -171,6 +173,28 @@ def split_fields(text: str, delimiter: str = ",") -> list[str]:
         except (csv.Error, StopIteration):
             pass
     return [field.strip() for field in text.split(delimiter)]
+
+
+def read_json(path: Path, limit_b: int = 1 << 24) -> Any:
+    """Returns the document of a small JSON file (a byte-order mark and gzip are taken).
+
+    Raises:
+        InputError: it cannot be opened.
+        FormatError: no JSON, nested too deep, or more than ``limit_b`` bytes.
+    """
+    with open_bytes(path) as handle:
+        try:
+            raw = handle.read(limit_b + 1)
+            document = json.loads(raw) if len(raw) <= limit_b else None
+        except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
+            raise FormatError(
+                f"{path.name} is no JSON: {error}", hint="Check that its writer finished.", slug="json-damaged"
+            ) from error
+    if len(raw) > limit_b:
+        raise FormatError(
+            f"{path.name} holds more than {limit_b} bytes", hint="This is another kind of file.", slug="json-damaged"
+        )
+    return document
 
 
 def normal_label(label: str) -> str:

@@ -1,4 +1,4 @@
-"""What a file of somebody else's measurement holds, read faithfully: traces, timelines, lanes, markers, stated totals."""
+"""What a file of somebody else's measurement holds, read faithfully: traces, timelines, lanes, markers, totals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.records.finding import Finding
+from joulemap.records.published import PublishedRun
 from joulemap.trace import Clock, EnergyTrace, Marker, Timeline
 
 __all__ = ["Lane", "MarkerTrack", "Recording", "SourceFile", "StatedTotal"]
@@ -101,6 +102,7 @@ class Recording:
         overlaps: pairs of trace channel names of which the second contains the first: they are never added.
         metadata: facts of the source as text (device, version, zone, sample rate as written).
         findings: every doubtful thing, with line or offset.
+        published: what the source's own published scoring rule needs; None when it has none.
     """
 
     format: str
@@ -113,6 +115,7 @@ class Recording:
     overlaps: tuple[tuple[str, str], ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    published: PublishedRun | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))

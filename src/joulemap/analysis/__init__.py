@@ -1,0 +1,1 @@
+"""Numbers from records: alignment, attribution, uncertainty, metrics. Pure: records in, records out."""
