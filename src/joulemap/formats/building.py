@@ -7,6 +7,8 @@ time stamp is dropped and said, a finding that repeats is counted. It must not k
 from __future__ import annotations
 
 import hashlib
+import mmap
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,8 @@ __all__ = [
     "boundary_of",
     "gap_ranges",
     "level_records",
+    "release_pages",
+    "sample_store",
     "source_file",
     "sources_of",
     "timed_trace",
@@ -39,6 +43,8 @@ MARKER_LIMIT: Final = 20_000
 """Edges of one file that become markers; a line that toggles more often is kept as slices only."""
 
 _LATEST_NS: Final = 1 << 62
+_BLOCK: Final = 1 << 20
+_STORE_B: Final = 64 << 20
 
 
 class FindingLog:
@@ -191,14 +197,50 @@ def uniform_trace(
             hint="The sample rate in the file is damaged.",
             slug="rate-impossible",
         )
-    lost = ~np.isfinite(power_w)
-    if missing is not None:
-        lost |= missing
-    gaps = gap_ranges(lost)
+    gaps = _clear_lost(power_w, missing)
     if gaps.size:
-        power_w[lost] = 0.0
-        _say_lost(log, name, int(lost.sum()), (power_w.size, int(gaps[0, 0])))
+        _say_lost(log, name, int((gaps[:, 1] - gaps[:, 0]).sum()), (power_w.size, int(gaps[0, 0])))
     return EnergyTrace(clock=clock, channel=channel, power_w=power_w, start_ns=start_ns, period_s=period_s, gaps=gaps)
+
+
+def _clear_lost(
+    power_w: NDArray[np.float32] | NDArray[np.float64], missing: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Returns the lost ranges and sets their samples to 0, a block at a time: the samples may lie in a file."""
+    parts: list[NDArray[np.int64]] = []
+    for at in range(0, power_w.size, _BLOCK):
+        block = power_w[at : at + _BLOCK]
+        lost = ~np.isfinite(block)
+        if missing is not None:
+            lost |= missing[at : at + _BLOCK]
+        if lost.any():
+            block[lost] = 0.0
+            parts.append(gap_ranges(lost) + at)
+    if not parts:
+        return np.empty((0, 2), np.int64)
+    gaps = np.concatenate(parts)
+    joined = gaps[1:, 0] == gaps[:-1, 1]  # a range that crosses a block border is one range
+    if not joined.any():
+        return gaps
+    first = np.concatenate(([True], ~joined))
+    last = np.concatenate((~joined, [True]))
+    return np.stack([gaps[first, 0], gaps[last, 1]], axis=1)
+
+
+def sample_store(count: int) -> NDArray[np.float32]:
+    """Returns room for samples; beyond 64 MiB it lies in an unnamed temporary file, so that memory stays bounded."""
+    if count * 4 <= _STORE_B:
+        return np.zeros(count, np.float32)
+    with tempfile.TemporaryFile(prefix="joulemap-") as handle:
+        handle.truncate(count * 4)
+        return np.memmap(handle, np.float32, "r+", shape=(count,))
+
+
+def release_pages(store: NDArray[np.float32]) -> None:
+    """Lets the system take back the memory of samples that lie in a temporary file; their values stay."""
+    mapped = getattr(store, "_mmap", None)
+    if mapped is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _say_lost(log: FindingLog, name: str, lost: int, place: tuple[int, int]) -> None:
@@ -219,7 +261,8 @@ class TimedColumns:
         value: (n,) W; NaN for a missing sample.
         line: (n,) line number (or row) of each sample, for findings; None to use the index.
         stamp: ``end`` when a stamp ends its interval, ``start`` when it starts it, ``centre`` for point samples.
-        gap_factor: a step longer than this many median steps is a gap; None for a source that writes on change.
+        gap_factor: a step longer than this many usual steps is a gap; None for a source that writes on change.
+        period_ns: the usual step where the source knows it; None to take the median.
     """
 
     time_ns: ArrayLike
@@ -227,6 +270,7 @@ class TimedColumns:
     line: Sequence[int] | None = None
     stamp: str = "end"
     gap_factor: float | None = 1.75
+    period_ns: int | None = None
 
 
 def _monotonic(time_ns: NDArray[np.int64], columns: TimedColumns, log: FindingLog) -> NDArray[np.bool_]:
@@ -267,7 +311,8 @@ def timed_trace(
     raw_value = np.asarray(columns.value, np.float64)
     keep = _monotonic(raw_ns, columns, log) if raw_ns.size else np.zeros(0, np.bool_)
     time_ns, value = raw_ns[keep], raw_value[keep]
-    if time_ns.size + (first_ns is not None and time_ns.size > 0 and first_ns < time_ns[0]) < 2:
+    bounded = columns.period_ns is not None or (first_ns is not None and time_ns.size > 0 and first_ns < time_ns[0])
+    if time_ns.size + bounded < 2 or not time_ns.size:
         raise FormatError(
             f"{channel.name}: {time_ns.size} sample(s) in order of time make no interval",
             hint="Check that the recording was saved, and its time column.",
@@ -280,7 +325,8 @@ def timed_trace(
             slug="time-out-of-range",
         )
     steps = np.diff(time_ns)
-    median_ns = max(int(np.median(steps)) if steps.size else int(time_ns[0] - (first_ns or 0)), 1)
+    usual_ns = columns.period_ns or (int(np.median(steps)) if steps.size else int(time_ns[0] - (first_ns or 0)))
+    median_ns = max(usual_ns, 1)
     if columns.stamp == "start":
         bounds = np.append(time_ns, time_ns[-1] + median_ns)
     elif columns.stamp == "centre":
@@ -304,7 +350,7 @@ def _with_gaps(
     length = np.diff(bounds)
     lost = ~np.isfinite(value)
     edges, power_w = bounds, np.where(lost, 0.0, value)
-    if columns.gap_factor is not None and value.size > 2:
+    if columns.gap_factor is not None and value.size > 1 + (columns.period_ns is None):
         wide = np.flatnonzero((length > columns.gap_factor * median_ns) & (length > 1))
         if wide.size:
             cut = bounds[wide + 1] - median_ns if columns.stamp != "start" else bounds[wide] + median_ns

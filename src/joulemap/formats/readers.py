@@ -19,10 +19,14 @@ __all__ = ["READERS", "reader", "reader_names", "sniff", "sniff_scores"]
 _ROOM: Final = "joulemap.formats"
 
 READERS: Final[dict[str, str]] = {
-    # mlperf: submissions and their runners
+    # submissions to MLPerf and their runners
     "mlperf-inference": "mlperf.inference:MlperfInferenceReader",
     "energyrunner": "mlperf.energyrunner:EnergyRunnerReader",
     "energyrunner-json": "mlperf.energyrunner_json:EnergyRunnerJsonReader",
+    # instruments of the bench
+    "jls": "bench.jls:JlsReader",
+    "ppk2": "bench.ppk2:Ppk2Reader",
+    "ppk2-csv": "bench.ppk2_csv:Ppk2CsvReader",
 }
 """Registry name -> ``module:class`` under this room."""
 
