@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from joulemap.errors import FormatError, InputError
-from joulemap.estimate import Boundary
+from joulemap.estimate import Boundary, Provenance
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import MarkerTrack, SourceFile
-from joulemap.trace import Channel, Clock, EdgeDirection, EnergyTrace, Marker, Timeline
+from joulemap.trace import Channel, Clock, EdgeDirection, EnergyTrace, KernelKind, Marker, SensorKernel, Timeline
 
 __all__ = [
     "MARKER_LIMIT",
@@ -32,6 +32,7 @@ __all__ = [
     "level_records",
     "release_pages",
     "sample_store",
+    "sampled_channel",
     "source_file",
     "sources_of",
     "timed_trace",
@@ -131,6 +132,18 @@ def boundary_of(stated: str | None, default: Boundary) -> Boundary:
             hint=f"One of: {', '.join(Boundary)}.",
             slug="boundary-unknown",
         ) from None
+
+
+def sampled_channel(
+    name: str, boundary: Boundary, window_s: float, kind: KernelKind = KernelKind.INTERVAL_MEAN
+) -> Channel:
+    """Returns a channel of measured samples, each the mean over ``window_s`` unless it is a point sample."""
+    return Channel(
+        name=name,
+        boundary=boundary,
+        provenance=Provenance.MEASURED_SAMPLED,
+        kernel=SensorKernel(kind=kind, window_s=0.0 if kind is KernelKind.POINT else max(window_s, 0.0)),
+    )
 
 
 def voltage_of(stated: float | None, name: str) -> float:

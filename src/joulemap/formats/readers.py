@@ -27,6 +27,11 @@ READERS: Final[dict[str, str]] = {
     "jls": "bench.jls:JlsReader",
     "ppk2": "bench.ppk2:Ppk2Reader",
     "ppk2-csv": "bench.ppk2_csv:Ppk2CsvReader",
+    "otii-csv": "bench.otii_csv:OtiiCsvReader",
+    "otii3": "bench.otii3:Otii3Reader",
+    "powertool-csv": "bench.powertool:PowerToolReader",
+    "pymonsoon-csv": "bench.pymonsoon:PyMonsoonReader",
+    "pt4": "bench.pt4:Pt4Reader",
 }
 """Registry name -> ``module:class`` under this room."""
 

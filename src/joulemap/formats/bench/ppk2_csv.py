@@ -92,7 +92,7 @@ class Ppk2CsvReader:
         if table.index("bits") is not None:
             log.add(
                 "bit_order_old",
-                "an export of 2020-21: the bit order is reversed before app 3.1.1, digital columns are wrong before 4.1.3",
+                "an export of 2020-21: bits are reversed before app 3.1.1, digital columns wrong before 4.1.3",
                 f"line {table.header_line}",
             )
         trace = _trace(columns, table, (options, voltage_v, clock), log)
