@@ -24,7 +24,7 @@ READERS: Final[dict[str, str]] = {
     "energyrunner": "mlperf.energyrunner:EnergyRunnerReader",
     "energyrunner-json": "mlperf.energyrunner_json:EnergyRunnerJsonReader",
     # instruments of the bench
-    "jls": "bench.jls:JlsReader",
+    "jls": "joulescope.jls:JlsReader",
     "ppk2": "bench.ppk2:Ppk2Reader",
     "ppk2-csv": "bench.ppk2_csv:Ppk2CsvReader",
     "otii-csv": "bench.otii_csv:OtiiCsvReader",
@@ -32,6 +32,11 @@ READERS: Final[dict[str, str]] = {
     "powertool-csv": "bench.powertool:PowerToolReader",
     "pymonsoon-csv": "bench.pymonsoon:PyMonsoonReader",
     "pt4": "bench.pt4:Pt4Reader",
+    "lpm01a": "bench.lpm01a:Lpm01aReader",
+    "lpm01a-binary": "bench.lpm01a_binary:Lpm01aBinaryReader",
+    "energytrace": "bench.energytrace:EnergyTraceReader",
+    "energy-probe": "bench.energy_probe:EnergyProbeReader",
+    "powersensor3": "bench.powersensor3:PowerSensor3Reader",
 }
 """Registry name -> ``module:class`` under this room."""
 

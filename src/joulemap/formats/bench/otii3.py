@@ -172,7 +172,7 @@ def _recording(
         return []
     measurements = _measurements(entry, root, log)
     start_ms = _number(entry.get("start_time", 0), 0, 4e12)
-    base_ns = round(start_ms * 1e6) + round(_number(entry.get("offset", 0), -1e15, 1e15) * 1e3)
+    base_ns = round(start_ms * 1000) * 1000 + round(_number(entry.get("offset", 0), -1e15, 1e15) * 1e3)
     kind = ClockKind.UTC if start_ms else ClockKind.MONOTONIC
     clock = Clock(name=f"{prefix}otii", kind=kind, resolution_ns=1e6)
     traces = []

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.bench.jls_file import JLS_MAGIC
-from joulemap.formats.bench.jls_link import JlsSession, JlsSignal, open_jls
 from joulemap.formats.building import (
     FindingLog,
     boundary_of,
@@ -32,6 +30,8 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
+from joulemap.formats.joulescope.jls_file import JLS_MAGIC
+from joulemap.formats.joulescope.jls_link import JlsSession, JlsSignal, open_jls
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, Marker, SensorKernel, Slice, Timeline

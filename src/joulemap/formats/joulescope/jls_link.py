@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import FormatError, SetupError
-from joulemap.formats.bench.jls_file import last_whole_chunk, stated_length
+from joulemap.formats.joulescope.jls_file import last_whole_chunk, stated_length
 
 __all__ = ["JlsSession", "JlsSignal", "open_jls"]
 
