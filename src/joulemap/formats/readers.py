@@ -25,6 +25,8 @@ READERS: Final[dict[str, str]] = {
     "energyrunner-json": "mlperf.energyrunner_json:EnergyRunnerJsonReader",
     # instruments of the bench
     "jls": "joulescope.jls:JlsReader",
+    "jls-v1": "joulescope.jls_v1:JlsV1Reader",
+    "joulescope-csv": "joulescope.ui_csv:JoulescopeCsvReader",
     "ppk2": "bench.ppk2:Ppk2Reader",
     "ppk2-csv": "bench.ppk2_csv:Ppk2CsvReader",
     "otii-csv": "bench.otii_csv:OtiiCsvReader",
@@ -37,6 +39,54 @@ READERS: Final[dict[str, str]] = {
     "energytrace": "bench.energytrace:EnergyTraceReader",
     "energy-probe": "bench.energy_probe:EnergyProbeReader",
     "powersensor3": "bench.powersensor3:PowerSensor3Reader",
+    # waveforms in volts
+    "saleae": "waveforms.saleae:SaleaeReader",
+    "saleae-csv": "waveforms.saleae_csv:SaleaeCsvReader",
+    "sigrok": "waveforms.sigrok:SigrokReader",
+    "sigrok-csv": "waveforms.sigrok_csv:SigrokCsvReader",
+    "scope-csv": "waveforms.scope_csv:ScopeCsvReader",
+    # tables of any origin
+    "csv": "tables.generic_csv:GenericCsvReader",
+    "parquet": "tables.parquet:ParquetReader",
+    "arrow": "tables.arrow:ArrowReader",
+    # gpu: graphics cards
+    "nvidia-smi-csv": "gpu.nvidia_csv:NvidiaSmiCsvReader",
+    "nvidia-smi-xml": "gpu.nvidia_xml:NvidiaSmiXmlReader",
+    "nvidia-dmon": "gpu.nvidia_dmon:NvidiaDmonReader",
+    "nvidia-pmon": "gpu.nvidia_pmon:NvidiaPmonReader",
+    "dcgmi-dmon": "gpu.dcgmi:DcgmiDmonReader",
+    "rocm-smi": "gpu.rocm_smi:RocmSmiReader",
+    "amd-smi": "gpu.amd_smi:AmdSmiReader",
+    "nvtop": "gpu.nvtop:NvtopReader",
+    # jetson
+    "tegrastats": "jetson.tegrastats:TegrastatsReader",
+    "jtop": "jetson.jtop:JtopReader",
+    # host: processors and operating systems
+    "powermetrics-text": "host.powermetrics_text:PowermetricsTextReader",
+    "powermetrics-plist": "host.powermetrics_plist:PowermetricsPlistReader",
+    "intel-power-gadget": "host.intel_power_gadget:IntelPowerGadgetReader",
+    "uprof": "host.uprof:UprofReader",
+    "etw-e3": "host.e3:EtwE3Reader",
+    "srum": "host.srum:SrumReader",
+    "powertop": "host.powertop:PowertopReader",
+    "turbostat": "host.turbostat:TurbostatReader",
+    "perf-stat": "host.perf_stat:PerfStatReader",
+    # trackers: energy tools and smart plugs
+    "energibridge": "trackers.energibridge:EnergiBridgeReader",
+    "codecarbon": "trackers.codecarbon:CodeCarbonReader",
+    "powerjoular": "trackers.powerjoular:PowerJoularReader",
+    "scaphandre": "trackers.scaphandre:ScaphandreReader",
+    "alumet": "trackers.alumet:AlumetReader",
+    "green-metrics": "trackers.green_metrics:GreenMetricsReader",
+    "zeus-energy": "trackers.zeus_energy:ZeusEnergyReader",
+    "zeus-power": "trackers.zeus_power:ZeusPowerReader",
+    "carbontracker": "trackers.carbontracker:CarbontrackerReader",
+    "shelly": "trackers.shelly:ShellyReader",
+    "tasmota": "trackers.tasmota:TasmotaReader",
+    "home-assistant": "trackers.home_assistant:HomeAssistantReader",
+    # exposition: scraped metrics
+    "prometheus": "exposition.prometheus:PrometheusReader",
+    "redfish": "exposition.redfish:RedfishReader",
 }
 """Registry name -> ``module:class`` under this room."""
 
