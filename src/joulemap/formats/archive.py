@@ -18,7 +18,7 @@ ZIP_MAGIC: Final = b"PK\x03\x04"
 
 _BROKEN: Final = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, KeyError, OSError, EOFError, RuntimeError,
-    NotImplementedError, ValueError, UnicodeDecodeError, OverflowError,
+    ValueError, OverflowError,
 )  # fmt: skip
 
 

@@ -7,8 +7,6 @@ time stamp is dropped and said, a finding that repeats is counted. It must not k
 from __future__ import annotations
 
 import hashlib
-import mmap
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.records.finding import Finding, Severity
-from joulemap.records.recording import MarkerTrack, SourceFile
-from joulemap.trace import Channel, Clock, EdgeDirection, EnergyTrace, KernelKind, Marker, SensorKernel, Timeline
+from joulemap.records.recording import SourceFile
+from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
 
 __all__ = [
-    "MARKER_LIMIT",
     "FindingLog",
     "TimedColumns",
     "boundary_of",
     "gap_ranges",
-    "level_records",
-    "release_pages",
-    "sample_store",
     "sampled_channel",
     "source_file",
     "sources_of",
@@ -40,12 +34,8 @@ __all__ = [
     "voltage_of",
 ]
 
-MARKER_LIMIT: Final = 20_000
-"""Edges of one file that become markers; a line that toggles more often is kept as slices only."""
-
 _LATEST_NS: Final = 1 << 62
 _BLOCK: Final = 1 << 20
-_STORE_B: Final = 64 << 20
 
 
 class FindingLog:
@@ -240,22 +230,6 @@ def _clear_lost(
     return np.stack([gaps[first, 0], gaps[last, 1]], axis=1)
 
 
-def sample_store(count: int) -> NDArray[np.float32]:
-    """Returns room for samples; beyond 64 MiB it lies in an unnamed temporary file, so that memory stays bounded."""
-    if count * 4 <= _STORE_B:
-        return np.zeros(count, np.float32)
-    with tempfile.TemporaryFile(prefix="joulemap-") as handle:
-        handle.truncate(count * 4)
-        return np.memmap(handle, np.float32, "r+", shape=(count,))
-
-
-def release_pages(store: NDArray[np.float32]) -> None:
-    """Lets the system take back the memory of samples that lie in a temporary file; their values stay."""
-    mapped = getattr(store, "_mmap", None)
-    if mapped is not None:
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
 def _say_lost(log: FindingLog, name: str, lost: int, place: tuple[int, int]) -> None:
     total, first = place
     log.add(
@@ -389,55 +363,3 @@ def _with_gaps(
         edges_ns=edges,
         gaps=gap_ranges(lost),
     )
-
-
-def level_records(
-    name: str, changes: tuple[NDArray[np.int64], NDArray[np.int64]], *, clock: Clock, end_ns: int, log: FindingLog
-) -> tuple[Timeline | None, MarkerTrack | None]:
-    """Returns a digital line as slices of its high times, and as edge markers when there are few enough.
-
-    Args:
-        name: of the line; also the track of the slices.
-        changes: times (k,) ns and levels (k,) 0 or 1 from each time on; the first is the state at the beginning.
-        clock: of the times.
-        end_ns: end of the recording; a line that is still high is cut there.
-        log: takes ``line_high_at_edge`` and ``edges_as_slices``.
-    """
-    time_ns, level = changes
-    if time_ns.size == 0:
-        return None, None
-    turns = np.flatnonzero(np.diff(level)) + 1
-    starts = time_ns[turns[level[turns] == 1]]
-    ends = time_ns[turns[level[turns] == 0]]
-    clipped = []
-    if level[0] == 1:
-        starts = np.insert(starts, 0, time_ns[0])
-        clipped.append("begins")
-    if level[-1] == 1:
-        ends = np.append(ends, max(end_ns, int(time_ns[-1])))
-        clipped.append("ends")
-    if clipped:
-        log.add(
-            "line_high_at_edge", f"{name} is high where the recording {' and '.join(clipped)}", severity=Severity.INFO
-        )
-    timeline = None
-    if starts.size:
-        zero = np.zeros(starts.size, np.int32)
-        timeline = Timeline(
-            clock=clock, start_ns=starts, end_ns=ends, name_index=zero, names=(f"{name} high",), track_index=zero,
-            tracks=(name,), kind_index=zero, kinds=("level",),
-        )  # fmt: skip
-    if turns.size > MARKER_LIMIT:
-        log.add(
-            "edges_as_slices",
-            f"{name} toggles {turns.size} times: kept as slices, not as markers",
-            severity=Severity.INFO,
-        )
-        return timeline, None
-    if not turns.size:
-        return timeline, None
-    markers = tuple(
-        Marker(time_ns=int(time_ns[k]), name=name, direction=EdgeDirection.RISE if level[k] else EdgeDirection.FALL)
-        for k in turns
-    )
-    return timeline, MarkerTrack(name=name, clock=clock, markers=markers)

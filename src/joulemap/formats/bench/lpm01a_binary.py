@@ -140,7 +140,7 @@ def _metadata(raw: bytes, at: int, found: _Stream, log: FindingLog) -> int:
             if kind == 0xF4:
                 found.completed = True
             elif kind == 0xF5:
-                log.add("overcurrent", "the board reports an overcurrent", f"offset {at}")
+                log.add("instrument_overcurrent", "the board reports an overcurrent", f"offset {at}")
             elif kind == 0xF1:
                 log.add("instrument_message", f"the board says {text[:120]!r}", f"offset {at}")
             return end + 2

@@ -21,12 +21,12 @@ from joulemap.formats.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
-    level_records,
     source_file,
     timed_trace,
     uniform_trace,
     voltage_of,
 )
+from joulemap.formats.levels import level_records
 from joulemap.formats.text import DelimitedTable, head_lines, normal_label, open_table, split_fields
 from joulemap.formats.values import decimal_ns, parse_number
 from joulemap.records.finding import Severity

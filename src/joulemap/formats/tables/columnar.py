@@ -24,7 +24,7 @@ def arrow_failures() -> tuple[type[Exception], ...]:
     """Returns what pyarrow raises on damaged files."""
     import pyarrow as pa  # noqa: PLC0415  # loaded when a table is read
 
-    return (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError, KeyError, TypeError)
+    return (pa.ArrowException, OSError, ValueError, OverflowError, RuntimeError, KeyError, TypeError)
 
 
 def damaged_table(path: Path, error: Exception) -> FormatError:

@@ -15,7 +15,8 @@ import numpy as np
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, level_records, source_file
+from joulemap.formats.building import FindingLog, source_file
+from joulemap.formats.levels import level_records
 from joulemap.formats.values import UnitKind
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import MarkerTrack, Recording

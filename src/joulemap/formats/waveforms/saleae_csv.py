@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, level_records, source_file
+from joulemap.formats.building import FindingLog, source_file
+from joulemap.formats.levels import level_records
 from joulemap.formats.text import DelimitedTable, head_lines, open_table, split_fields
 from joulemap.formats.values import UnitKind, decimal_ns, parse_number, parse_stamp
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
