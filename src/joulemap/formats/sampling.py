@@ -149,6 +149,12 @@ class SampleBook:
         """Leaves a series out: a reader found that another holds the same."""
         self._series.pop(name, None)
 
+    def shift_lanes(self, offset_ns: int) -> None:
+        """Moves every lane in time: a trace may say its base at its end."""
+        for _, time_ns, _ in self._lanes.values():
+            for at, value in enumerate(time_ns):
+                time_ns[at] = value + offset_ns
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the series that hold at least one real value."""
@@ -409,17 +415,18 @@ class SampleBook:
         return Channel(name=series.name, boundary=domain.boundary, provenance=domain.provenance, kernel=kernel)
 
     def _single(self, series: Series, row: int, unit: str) -> None:
+        span = f"line {series.line[row]}" if series.line[row] else ""
         self.log.add(
             "single_reading",
             f"{series.name}: one reading spans no time; it is kept as a stated figure and gives no energy",
-            f"line {series.line[row]}",
+            span,
             Severity.INFO,
         )
         self.state(
             f"{key_of(series.name)}_{unit}",
             series.value[row] * series.domain.scale,
             series.domain,
-            f"line {series.line[row]}",
+            span,
         )
 
 
