@@ -31,6 +31,7 @@ __all__ = [
     "parse_number",
     "parse_stamp",
     "parse_unit",
+    "widen",
 ]
 
 MISSING_FORMS: Final = frozenset({
@@ -362,3 +363,9 @@ def merge_repeats(value: NDArray[np.float64]) -> NDArray[np.bool_]:
     keep = np.ones(value.size, np.bool_)
     keep[:-1] = value[1:] != value[:-1]
     return keep
+
+
+def widen(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns samples as float64; damaged bytes may be a NaN that signals, which is missing and no fault."""
+    with np.errstate(invalid="ignore"):
+        return values.astype(np.float64)

@@ -73,6 +73,12 @@ class EnergyProbeReader:
             log.add("tail_cut", f"the last row is cut: {size_b % row_b} bytes are left out", f"offset {count * row_b}")
         stores = [sample_store(count) for _ in range(ports)]
         apart = _fill(path, stores, count)
+        if apart > 0.5:
+            raise FormatError(
+                f"{path.name}: in {apart:.0%} of the samples power is not voltage times current",
+                hint="This is no capture of the probe, or --column ports=N is wrong.",
+                slug="energy-probe-mismatch",
+            )
         if apart > 0.05:
             log.add(
                 "power_disagrees", f"in {apart:.0%} of the samples power is not voltage times current: wrong ports?"
@@ -110,6 +116,7 @@ def _ports(options: ReadOptions) -> int:
 def _fill(path: Path, stores: list[NDArray[np.float32]], count: int) -> float:
     """Fills watts per port and returns the share of samples whose power is not voltage times current."""
     wrong = 0
+    supplied = False
     row = np.dtype((_PORT, (len(stores),)))
     for first in range(0, count, _BLOCK):
         take = min(_BLOCK, count - first)
@@ -118,7 +125,12 @@ def _fill(path: Path, stores: list[NDArray[np.float32]], count: int) -> float:
             part = block[:, number]
             store[first : first + take] = part["power_mw"] * 1e-3
             product = part["voltage_mv"].astype(np.float64) * part["current_ma"] * 1e-3
+            supplied = supplied or bool(part["voltage_mv"].any())
             slack = 0.02 * product + part["voltage_mv"] * 1e-3 + 1
             wrong += int((np.abs(part["power_mw"] - product) > slack).sum())
             release_pages(store)
+    if not supplied:
+        raise FormatError(
+            f"{path.name}: every voltage is 0", hint="Was the probe connected?", slug="energy-probe-mismatch"
+        )
     return wrong / (count * len(stores))

@@ -20,6 +20,7 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog, boundary_of, sampled_channel, sources_of, uniform_trace, voltage_of
 from joulemap.formats.sample_store import release_pages, sample_store
 from joulemap.formats.text import read_json
+from joulemap.formats.values import widen
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace
 
@@ -197,10 +198,10 @@ def _power(members: dict[str, _Measurement], lead: _Measurement, options: ReadOp
     scale = voltage_of(options.voltage_v, lead.path.parent.name) if lead.kind == "current" and volts is None else 1.0
     if volts is not None and not volts.count:
         raise FormatError("the voltage channel is empty", hint="Record again.", slug="recording-empty")
-    held = volts.block(0, volts.count).astype(np.float64) if volts is not None else None
+    held = widen(volts.block(0, volts.count)) if volts is not None else None
     power_w = sample_store(lead.count)
     for first in range(0, lead.count, _BLOCK):
-        part = lead.block(first, _BLOCK).astype(np.float64) * scale
+        part = widen(lead.block(first, _BLOCK)) * scale
         if volts is not None and held is not None:
             seconds = np.arange(first, first + part.size) / lead.rate_hz + (lead.offset_us - volts.offset_us) * 1e-6
             at = np.floor(seconds * volts.rate_hz + 1e-6).astype(np.int64)

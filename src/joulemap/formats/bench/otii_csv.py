@@ -162,10 +162,13 @@ def _label(path: Path, options: ReadOptions) -> tuple[str, str, UnitKind | None]
     return device, " ".join(words[:-1]), _WORDS[word][0] if word in _WORDS else None
 
 
-def _held(source: _Series, at_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+def _held(source: _Series, at_ns: NDArray[np.int64], log: FindingLog) -> NDArray[np.float64]:
     """Returns the source's value at or before each instant (its first one before it begins)."""
-    where = np.searchsorted(source.time_ns, at_ns, side="right") - 1
-    return source.value[np.clip(where, 0, None)]
+    order = np.argsort(source.time_ns, kind="stable")
+    if np.any(np.diff(source.time_ns) < 0):
+        log.add("backward_stamp", "the voltage file is not in order of time", source.path.name)
+    where = np.searchsorted(source.time_ns[order], at_ns, side="right") - 1
+    return source.value[order][np.clip(where, 0, None)]
 
 
 def _power(
@@ -181,22 +184,10 @@ def _power(
     value = lead.value
     if lead.kind is UnitKind.CURRENT:
         volts = members.get(UnitKind.VOLTAGE)
-        if volts is None:
-            value = value * voltage_of(options.voltage_v, lead.path.name)
-        else:
-            if np.any(np.diff(volts.time_ns) < 0):
-                log.add("backward_stamp", "the voltage file is not in order of time", volts.path.name)
-                order = np.argsort(volts.time_ns, kind="stable")
-                volts = _Series(
-                    volts.path,
-                    volts.device,
-                    volts.rail,
-                    volts.kind,
-                    volts.time_ns[order],
-                    volts.value[order],
-                    volts.line,
-                )
-            value = value * _held(volts, lead.time_ns)
+        supply_v: NDArray[np.float64] | float
+        supply_v = voltage_of(options.voltage_v, lead.path.name) if volts is None else _held(volts, lead.time_ns, log)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = value * supply_v
     steps = np.diff(lead.time_ns)
     window_s = float(np.median(steps)) * 1e-9 if steps.size else 0.0
     return timed_trace(

@@ -25,6 +25,7 @@ from joulemap.formats.joulescope.jls_file import JLS_MAGIC
 from joulemap.formats.joulescope.jls_link import JlsSession, JlsSignal, open_jls
 from joulemap.formats.levels import level_records
 from joulemap.formats.sample_store import release_pages, sample_store
+from joulemap.formats.values import widen
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, Marker, SensorKernel, Slice, Timeline
@@ -247,7 +248,7 @@ def _product(
     power_w = sample_store(count)
     unreadable = 0
     for at, arrays, bad in _aligned(session, signals, first, count):
-        part = arrays[0].astype(np.float64)
+        part = widen(arrays[0])
         for other in arrays[1:]:
             part *= other
         with np.errstate(over="ignore", invalid="ignore"):
@@ -275,7 +276,7 @@ def _aligned(
     for at, (part,), _ in session.stream(signals[:1], first - signals[0].offset, count):
         kept[at : at + part.size] = part
     for at, (part,), bad in session.stream(signals[1:], first - signals[1].offset, count):
-        yield at, [kept[at : at + part.size].astype(np.float64), part], bad
+        yield at, [widen(kept[at : at + part.size]), part], bad
 
 
 def _digital(

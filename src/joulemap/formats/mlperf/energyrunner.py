@@ -21,6 +21,7 @@ from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog, boundary_of, sources_of, uniform_trace
 from joulemap.formats.text import read_json, read_lines
+from joulemap.formats.values import widen
 from joulemap.records.finding import Severity
 from joulemap.records.published import EnergyrunnerRun
 from joulemap.records.recording import MarkerTrack, Recording
@@ -87,7 +88,7 @@ class EnergyRunnerReader:
             kernel=SensorKernel(kind=KernelKind.INTERVAL_MEAN, window_s=1 / rate_hz),
         )
         trace = uniform_trace(
-            energy_uj.astype(np.float64) * (1e-6 * rate_hz),
+            widen(energy_uj) * (1e-6 * rate_hz),
             channel=channel,
             clock=clock,
             start_ns=0,

@@ -56,11 +56,12 @@ def build_recording(name: str, path: Path, opened: tuple[Any, list[str]], option
     try:
         table = load(wanted)
         columns = {role: table.column(header[at]) for role, at in mapped.columns.items()}
-        values = {
-            role: _numbers(column, header[mapped.columns[role]]) * mapped.factors[role]
-            for role, column in columns.items()
-            if role != "time"
-        }
+        with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is a gap
+            values = {
+                role: _numbers(column, header[mapped.columns[role]]) * mapped.factors[role]
+                for role, column in columns.items()
+                if role != "time"
+            }
         time_ns, clock = (None, table_clock(None, zoned=None))
         if mapped.time is not None:
             time_ns, clock = _times(columns["time"], mapped.time, options)
@@ -113,7 +114,8 @@ def _times(column: Any, form: TimeForm, options: ReadOptions) -> tuple[NDArray[n
         count = np.array(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), np.int64)
         _check_range(count, form.unit_ns)
         return count * form.unit_ns, table_clock(form, zoned=None)
-    seconds = _numbers(column, "time") * form.unit_ns
+    with np.errstate(over="ignore", invalid="ignore"):
+        seconds = _numbers(column, "time") * form.unit_ns
     if not np.isfinite(seconds).all() or (seconds.size and np.abs(seconds).max() >= 1 << 62):
         raise FormatError("the time column leaves the range of time", hint="Check its unit.", slug="time-out-of-range")
     return np.round(seconds).astype(np.int64), table_clock(form, zoned=None)

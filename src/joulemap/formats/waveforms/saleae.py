@@ -17,7 +17,7 @@ from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog, source_file
 from joulemap.formats.levels import level_records
-from joulemap.formats.values import UnitKind
+from joulemap.formats.values import UnitKind, widen
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, Timeline
@@ -104,7 +104,7 @@ def _analog(path: Path, head: bytes, clock: Clock, log: FindingLog) -> tuple[dic
     _check(0 < rate <= 10**12 and 0 < downsample <= 10**9, f"a rate of {rate} Hz over {downsample}")
     count = _count(path, stated, (_ANALOG_B, 4), log)
     _check(count > 0, "no samples")
-    value = np.fromfile(path, "<f4", count, offset=_ANALOG_B).astype(np.float64)
+    value = widen(np.fromfile(path, "<f4", count, offset=_ANALOG_B))
     axis = Axis(clock=clock, start_ns=round(begin_s * 1e9), period_s=downsample / rate)
     _check(count * downsample / rate < _SECONDS_MAX, "a recording longer than a century")
     return {_CHANNEL: Waveform(name=_CHANNEL, kind=UnitKind.VOLTAGE, value=value)}, axis

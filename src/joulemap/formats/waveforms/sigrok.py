@@ -21,7 +21,7 @@ from joulemap.formats.archive import is_zip, member_bytes, member_chunks, member
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog, source_file
 from joulemap.formats.levels import level_records
-from joulemap.formats.values import UnitKind, parse_unit
+from joulemap.formats.values import UnitKind, parse_unit, widen
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import Lane, MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace, Timeline
@@ -133,7 +133,7 @@ def _analog(archive: zipfile.ZipFile, facts: dict[str, str], log: FindingLog) ->
         if len(body) % 4:
             log.add("tail_cut", f"analog channel {key} ends inside a sample", names[-1])
         label = facts.get(f"analog{key}", f"analog{key}")
-        value = np.frombuffer(bytes(body[: len(body) // 4 * 4]), "<f4").astype(np.float64)
+        value = widen(np.frombuffer(bytes(body[: len(body) // 4 * 4]), "<f4"))
         channels[label] = Waveform(name=label, kind=UnitKind.VOLTAGE, value=value)
     sizes = {channel.value.size for channel in channels.values()}
     if len(sizes) > 1:

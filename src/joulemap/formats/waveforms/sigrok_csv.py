@@ -74,6 +74,12 @@ class SigrokCsvReader:
         """
         log = FindingLog()
         file = _read(path, log)
+        if not (file.channels or file.rate_hz or "logic" in file.labels or any(map(_known, file.labels))):
+            raise FormatError(
+                f"{path.name} has neither sigrok's comments nor its labels",
+                hint="Map it as a table.",
+                slug="column-missing",
+            )
         rate_hz = options.rate_hz or file.rate_hz
         names = _names(file)
         times_ns, clock, period_s = _axis(file, rate_hz, path.name)
@@ -165,6 +171,14 @@ def _names(file: _File) -> list[str]:
     labels = file.labels[file.timed :]
     names = file.channels if len(file.channels) == len(labels) else labels
     return [name if names.count(name) == 1 else f"{name} {at}" for at, name in enumerate(names)]
+
+
+def _known(label: str) -> bool:
+    try:
+        parse_unit(label)
+    except ValueError:
+        return False
+    return True
 
 
 def _scale(label: str) -> float:
