@@ -87,6 +87,24 @@ READERS: Final[dict[str, str]] = {
     # exposition: scraped metrics
     "prometheus": "exposition.prometheus:PrometheusReader",
     "redfish": "exposition.redfish:RedfishReader",
+    # android
+    "perfetto": "android.perfetto:PerfettoReader",
+    "batterystats": "android.batterystats:BatterystatsReader",
+    # timelines: what ran when
+    "chrome-trace": "timelines.chrome:ChromeTraceReader",
+    "torch-profiler": "timelines.torch_profiler:TorchProfilerReader",
+    "onnxruntime-profile": "timelines.onnxruntime_profile:OnnxRuntimeProfileReader",
+    "nsight-csv": "timelines.nsight_csv:NsightCsvReader",
+    "nsight-sqlite": "timelines.nsight_sqlite:NsightSqliteReader",
+    "triton-trace": "timelines.triton:TritonTraceReader",
+    "otlp": "timelines.otlp:OtlpReader",
+    "ftrace": "timelines.ftrace:FtraceReader",
+    "markers": "timelines.markers:MarkersReader",
+    # profiles: how long operators take
+    "tflite-profile": "profiles.tflite_profile:TfliteProfileReader",
+    "trtexec": "profiles.trtexec:TrtexecReader",
+    "openvino": "profiles.openvino:OpenVinoReader",
+    "executorch-inspector": "profiles.executorch:ExecutorchInspectorReader",
 }
 """Registry name -> ``module:class`` under this room."""
 

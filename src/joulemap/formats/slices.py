@@ -72,7 +72,9 @@ class SliceColumns:
     def _put(self, track: int, name: int, span: tuple[int, int], kind: int) -> None:
         start_ns, end_ns = span
         if end_ns < start_ns or not -_LIMIT_NS < start_ns <= end_ns < _LIMIT_NS:
-            self.log.add("backward_stamp", "a slice ends before it starts, or beyond 146 years; left out", f"{start_ns} ns")
+            self.log.add(
+                "backward_stamp", "a slice ends before it starts, or beyond 146 years; left out", f"{start_ns} ns"
+            )
             return
         self._start.append(start_ns)
         self._end.append(end_ns)
@@ -80,9 +82,7 @@ class SliceColumns:
         self._track.append(track)
         self._kind.append(kind)
 
-    def extend(
-        self, tracks: list[str], names: list[str], kinds: list[str], columns: tuple[NDArray[Any], ...]
-    ) -> None:
+    def extend(self, tracks: list[str], names: list[str], kinds: list[str], columns: tuple[NDArray[Any], ...]) -> None:
         """Appends a block of slices at once.
 
         Args:
@@ -145,7 +145,9 @@ class SliceColumns:
                     self.log.add("slice_unopened", f"the end of {name!r} without its begin; left out", f"{time_ns} ns")
                     return
                 self.log.add(
-                    "slice_misnested", f"{name!r} ends while slices inside it are open; those are left out", f"{time_ns} ns"
+                    "slice_misnested",
+                    f"{name!r} ends while slices inside it are open; those are left out",
+                    f"{time_ns} ns",
                 )
                 del stack[depth + 1 :]
         opened, start_ns, kind = stack.pop()
@@ -157,7 +159,9 @@ class SliceColumns:
             self._mark_time.append(time_ns)
             self._mark_name.append(self._names.put(name))
 
-    def timelines(self, namer: Callable[[Any], str] = str, kinder: Callable[[str], str] | None = None) -> tuple[Timeline, ...]:
+    def timelines(
+        self, namer: Callable[[Any], str] = str, kinder: Callable[[str], str] | None = None
+    ) -> tuple[Timeline, ...]:
         """Returns the slices, in order of start and the outer before the inner, as one timeline; empties this.
 
         Args:
@@ -244,5 +248,3 @@ def _unique(names: list[str]) -> tuple[str, ...]:
         used[name] = used.get(name, 0) + 1
         result.append(name if used[name] == 1 else f"{name} #{used[name]}")
     return tuple(result)
-
-

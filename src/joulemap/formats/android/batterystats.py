@@ -84,7 +84,9 @@ class BatterystatsReader:
             if options.voltage_v is not None:
                 totals.append(_total(f"{key}_energy_j", charge_mah * _COULOMB_PER_MAH * options.voltage_v, line))
         if options.voltage_v is None:
-            log.add("voltage_needed", "charges only: state the battery's voltage to have joules", severity=Severity.INFO)
+            log.add(
+                "voltage_needed", "charges only: state the battery's voltage to have joules", severity=Severity.INFO
+            )
         timelines: tuple[Timeline, ...] = ()
         if state.span_ns is not None:
             clock = Clock(name="host", kind=ClockKind.UTC, resolution_ns=1e6)
@@ -112,7 +114,12 @@ class BatterystatsReader:
             return
         elif section == "pws":
             capacity, computed, low, high = (_mah(text) for text in fields[:4])
-            for word, value in (("capacity", capacity), ("computed", computed), ("min_drained", low), ("max_drained", high)):
+            for word, value in (
+                ("capacity", capacity),
+                ("computed", computed),
+                ("min_drained", low),
+                ("max_drained", high),
+            ):
                 state.rows.append((word, value, line))
         elif section == "pwi":
             if fields[0] == "uid":

@@ -122,7 +122,9 @@ class EventBook:
             thread, process = first(track, "thread", {}), first(track, "process", {})
             word = first(track, "name", "") or first(track, "static_name", "")
             word = word or (first(thread, "thread_name", "") or f"thread {first(thread, 'tid', 0)}" if thread else "")
-            word = word or (first(process, "process_name", "") or f"process {first(process, 'pid', 0)}" if process else "")
+            word = word or (
+                first(process, "process_name", "") or f"process {first(process, 'pid', 0)}" if process else ""
+            )
             if word:
                 words.insert(0, word)
             uuid = first(track, "parent_uuid", 0)

@@ -79,7 +79,9 @@ def iter_packets(path: Path, log: FindingLog) -> Iterator[Message]:
                     hint="Give the binary trace instead.",
                     slug="recording-too-large",
                 )
-            yield from parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=path.name).get("packet", [])
+            yield from parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=path.name).get(
+                "packet", []
+            )
             return
         pending, offset, damaged = head, 0, 0
         while True:
@@ -204,7 +206,9 @@ class ClockTable:
         key = self._key(clock_id, sequence)
         offset = self._offsets.get(key)
         if offset is None:
-            self.log.add("clock_unknown", f"a packet on clock {clock_id}, which no snapshot ties to boot time; left out")
+            self.log.add(
+                "clock_unknown", f"a packet on clock {clock_id}, which no snapshot ties to boot time; left out"
+            )
             return None
         unit_ns, incremental = self._rules[key]
         if incremental:

@@ -39,7 +39,10 @@ SCHEMA: Final[Schema] = {
     },
     "ClockSnapshot": {1: ("clocks", "SnapshotClock"), 2: ("primary_trace_clock", "uint")},
     "SnapshotClock": {
-        1: ("clock_id", "uint"), 2: ("timestamp", "uint"), 3: ("is_incremental", "bool"), 4: ("unit_multiplier_ns", "uint")
+        1: ("clock_id", "uint"),
+        2: ("timestamp", "uint"),
+        3: ("is_incremental", "bool"),
+        4: ("unit_multiplier_ns", "uint"),
     },
     "BatteryCounters": {
         1: ("charge_counter_uah", "int"),
@@ -51,7 +54,12 @@ SCHEMA: Final[Schema] = {
         7: ("voltage_uv", "int"),
     },
     "PowerRails": {1: ("rail_descriptor", "Rail"), 2: ("energy_data", "RailEnergy"), 3: ("session_uuid", "uint")},
-    "Rail": {1: ("index", "uint"), 2: ("rail_name", "string"), 3: ("subsys_name", "string"), 4: ("sampling_rate", "uint")},
+    "Rail": {
+        1: ("index", "uint"),
+        2: ("rail_name", "string"),
+        3: ("subsys_name", "string"),
+        4: ("sampling_rate", "uint"),
+    },
     "RailEnergy": {1: ("index", "uint"), 2: ("timestamp_ms", "uint"), 3: ("energy", "uint")},
     "EnergyBreakdown": {
         1: ("energy_consumer_descriptor", "ConsumerTable"),
@@ -85,7 +93,12 @@ SCHEMA: Final[Schema] = {
     },
     "Process": {1: ("pid", "int"), 6: ("process_name", "string")},
     "Thread": {1: ("pid", "int"), 2: ("tid", "int"), 5: ("thread_name", "string")},
-    "Counter": {3: ("unit", "uint"), 6: ("unit_name", "string"), 4: ("unit_multiplier", "int"), 5: ("is_incremental", "bool")},
+    "Counter": {
+        3: ("unit", "uint"),
+        6: ("unit_name", "string"),
+        4: ("unit_multiplier", "int"),
+        5: ("is_incremental", "bool"),
+    },
     "InternedData": {1: ("event_categories", "Named"), 2: ("event_names", "Named")},
     "Named": {1: ("iid", "uint"), 2: ("name", "string")},
     "PacketDefaults": {58: ("timestamp_clock_id", "uint"), 11: ("track_event_defaults", "EventDefaults")},

@@ -69,7 +69,8 @@ def form_of(lines: list[str]) -> str:
         for separator in (";", ",", "\t"):
             if _table_row(text, separator, FindingLog(), 0) is not None:
                 return "table"
-        if _HUMAN.match(text) and "/" in text + "/":
+        human = _HUMAN.match(text)
+        if human and (human["unit"] or human["value"] in _MISSING or human["event"].endswith("/")):
             return "human"
         if "Performance counter stats for" in text:
             return "human"

@@ -71,11 +71,20 @@ class ChromeTraceReader:
                 severity=Severity.INFO,
             )
         return recording_of(
-            self.name, path, events.book, metadata=metadata | events.metadata(), markers=events.markers(), timelines=timelines
+            self.name,
+            path,
+            events.book,
+            metadata=metadata | events.metadata(),
+            markers=events.markers(),
+            timelines=timelines,
         )
 
 
 def _laid_out(timeline: Timeline) -> bool:
     """Returns True when slices follow each other from 0 without any gap on one track, as a profile is laid out."""
-    one = len(timeline.tracks) == 1 and len(timeline) > 1 and int(timeline.start_ns[0]) == 0
-    return one and bool((timeline.start_ns[1:] == timeline.end_ns[:-1]).all())
+    if len(timeline.tracks) != 1 or int(timeline.start_ns[0]) != 0:
+        return False
+    real = timeline.end_ns > timeline.start_ns  # parameters have no length
+    start_ns, end_ns = timeline.start_ns[real], timeline.end_ns[real]
+    zero = timeline.start_ns.size - start_ns.size
+    return start_ns.size + zero > 1 and bool((start_ns[1:] == end_ns[:-1]).all())
