@@ -13,11 +13,18 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from joulemap.formats.base import ReadOptions
+from joulemap.formats.readers import reader
+from joulemap.records.recording import Recording
+
 __all__ = [
     "READ_OPTIONS",
     "SEEDS",
+    "SHARED",
     "VALUE_FIELDS",
+    "read_bytes",
     "shared_file",
+    "slugs",
     "write_jls",
     "write_jls_v1",
     "write_ppk2",
@@ -33,6 +40,18 @@ def shared_file(*parts: str) -> Path:
     if not path.exists():
         pytest.skip(f"shared recording {'/'.join(parts)} is not here")
     return path
+
+
+def read_bytes(name: str, body: bytes | str, folder: Path, **options: object) -> Recording:
+    """Returns what a reader makes of a file of these bytes."""
+    path = folder / "recording.dat"
+    path.write_bytes(body.encode() if isinstance(body, str) else body)
+    return reader(name).read(path, ReadOptions(**options))  # type: ignore[arg-type]
+
+
+def slugs(recording: Recording) -> set[str]:
+    """Returns the slugs of a recording's findings."""
+    return {finding.slug for finding in recording.findings}
 
 
 def write_ppk2(

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from joulemap.errors import FormatError, InputError
 
@@ -52,19 +52,18 @@ def open_bytes(path: Path) -> IO[bytes]:
     """
     try:
         handle = path.open("rb")
-        try:
-            magic = handle.read(3)
-            handle.seek(0)
-        except OSError:
-            handle.close()
-            raise
+        packed = handle.read(3) == _GZIP
+        handle.seek(0)
     except OSError as error:
         raise InputError(
             f"{path.name} cannot be read: {error.strerror or error}",
             hint="Check the path and its permissions.",
             slug="recording-unreadable",
         ) from error
-    return gzip.GzipFile(fileobj=handle, mode="rb") if magic == _GZIP else handle  # type: ignore[return-value]
+    if not packed:
+        return handle
+    handle.close()
+    return cast("IO[bytes]", gzip.open(path, "rb"))
 
 
 def read_head(path: Path) -> bytes:
@@ -116,14 +115,14 @@ def _too_long(name: str, number: int, limit_b: int) -> FormatError:
 
 
 def _wide_lines(handle: IO[bytes], name: str, limit_b: int) -> Iterator[tuple[int, str]]:
-    text = io.TextIOWrapper(handle, encoding="utf-16", errors="replace", newline="\n")
-    for number in itertools.count(1):
-        line = text.readline(limit_b + 1)
-        if not line:
-            return
-        if len(line) > limit_b:
-            raise _too_long(name, number, limit_b)
-        yield number, line.rstrip("\r\n")
+    with io.TextIOWrapper(handle, encoding="utf-16", errors="replace", newline="\n") as text:
+        for number in itertools.count(1):
+            line = text.readline(limit_b + 1)
+            if not line:
+                return
+            if len(line) > limit_b:
+                raise _too_long(name, number, limit_b)
+            yield number, line.rstrip("\r\n")
 
 
 def _narrow_lines(handle: IO[bytes], name: str, limit_b: int) -> Iterator[tuple[int, str]]:

@@ -71,7 +71,7 @@ class EnergyRunnerJsonReader:
             )
             traces.append(
                 uniform_trace(
-                    trial.energy_j * rate_hz,
+                    _power_w(trial, rate_hz),
                     channel=channel,
                     clock=clock,
                     start_ns=0,
@@ -151,3 +151,9 @@ def _samples(samples: list[Any], number: int) -> NDArray[np.float64]:
         return np.array([math.nan if value is None else value for value in samples], np.float64)
     except OverflowError as error:
         raise FormatError(f"trial {number}: {error}", hint="Samples are joules.", slug="json-damaged") from error
+
+
+def _power_w(trial: EnergyrunnerTrial, rate_hz: float) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is a gap
+        power_w: NDArray[np.float64] = trial.energy_j * rate_hz
+    return power_w
