@@ -20,6 +20,7 @@ __all__ = ["SCHEMA", "VERSION", "read_timeline", "write_timeline"]
 SCHEMA = "joulemap.timeline"
 VERSION = 1
 _CLOCK = "joulemap.clock"
+_BLOCK = 1 << 20
 
 
 def write_timeline(path: Path, timeline: Timeline) -> None:
@@ -72,8 +73,25 @@ def _read(file: Any) -> tuple[Any, Any]:
 
 
 def _index(column: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], tuple[str, ...]]:
-    words = column.to_pylist()
-    if any(word is None for word in words):
+    # by the dictionary's own codes: a Python object per slice would cost 100 bytes each
+    import pyarrow as pa  # noqa: PLC0415  as above
+
+    encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(encoded, pa.ChunkedArray):  # no chunk at all
+        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], encoded.type)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    if encoded.null_count:
         raise ValueError("a slice lacks a word")
-    table = {word: k for k, word in enumerate(dict.fromkeys(words))}
-    return np.array([table[word] for word in words], np.int32), tuple(table)
+    words = encoded.dictionary.to_pylist()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
+        raise ValueError("a slice names a word that is not there")
+    first = np.full(len(words), codes.size, np.int64)
+    for at in range(0, codes.size, _BLOCK):  # words in order of first appearance
+        used, where = np.unique(codes[at : at + _BLOCK], return_index=True)
+        first[used] = np.minimum(first[used], where + at)
+    kept = [int(word) for word in np.argsort(first, kind="stable") if first[word] < codes.size]
+    table = {word: k for k, word in enumerate(dict.fromkeys(words[k] for k in kept))}
+    lookup = np.array([table.get(word, -1) for word in words], np.int32)
+    return lookup[codes] if codes.size else np.empty(0, np.int32), tuple(table)
