@@ -16,11 +16,11 @@ from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import probe_edges
 from joulemap.analysis.mapping.rows import RowInputs, build_rows, energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
-from joulemap.analysis.mapping.separation import separate_rows
+from joulemap.analysis.mapping.separation import Separated, separate_rows
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.clock_map import ClockMap
-from joulemap.records.energy import BudgetLine
+from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.energy_map import EnergyMap, MapRow
 from joulemap.records.finding import Finding, Severity
 from joulemap.trace import EnergyTrace, Timeline
@@ -118,9 +118,7 @@ def map_energy(
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
     findings += _remarks(rows, placed, swept, inputs, request.split)
-    idle_s = max(facts.seen_s - swept.busy_s, 0.0)
-    idle_terms = energy_terms(swept.idle_j, idle_s, facts, errors, rate)
-    idle = estimate(swept.idle_j, idle_terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    idle = _idle(rows, swept, inputs)
     return EnergyMap(
         total_j=total,
         idle_j=idle,
@@ -134,6 +132,40 @@ def map_energy(
         budget=budget,
         findings=tuple(findings),
     )
+
+
+def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
+    """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
+    idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
+    groups = range(swept.count.size)
+    ways = [inputs.route(group, own=True) for group in groups]
+    if Resolution.LEAST_SQUARES in ways:
+        own = [row.self_j for row in rows]
+        if not all(isinstance(part, Estimate) for part in own):
+            return Unavailable(reason="too_short_for_samples")
+        energy_j = inputs.facts.energy_j - math.fsum(part.value for part in own if isinstance(part, Estimate))
+        told = inputs.separated
+        noise = 0.0 if told is None else _noise_of_rows(told, swept)
+    else:
+        energy_j, noise = swept.idle_j - inputs.given_back_j, 0.0
+    moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
+    terms = (
+        *energy_terms(energy_j, idle_s, inputs.facts, inputs.errors, inputs.rate_std_ppm),
+        Term(name="rows", std=math.hypot(noise, *moved)),
+        Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
+    )
+    return estimate(
+        energy_j,
+        terms,
+        provenance=inputs.provenance,
+        boundary=inputs.boundary,
+        monte_carlo=inputs.monte_carlo,
+    )
+
+
+def _noise_of_rows(told: Separated, swept: Swept) -> float:
+    parts = [term.std * float(own_s) for terms, own_s in zip(told.terms, swept.self_s, strict=True) for term in terms]
+    return math.hypot(*parts)
 
 
 def _check_summable(traces: Sequence[EnergyTrace]) -> None:
@@ -189,10 +221,10 @@ def _inputs(
         if trace.gaps.size:
             lost = sweep_lost_time(trace, placed.slices)
             lost_s = np.maximum(lost_s, np.stack([lost.energy_j, lost.self_j], axis=1))
-    probe = probe_edges(traces, placed.slices, swept, split=split, sample_s=facts.sample_s, shift_s=shift_s)
+    probe = probe_edges(traces, placed.slices, swept, split=split, facts=facts, shift_s=shift_s)
     separated = None
     mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
-    if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 4.0 * facts.sample_s)):
+    if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
         separated = separate_rows(traces[0], placed.slices, groups, facts)
     return RowInputs(
         swept=swept,
@@ -237,14 +269,18 @@ def _remarks(rows: Sequence[MapRow], placed: Placed, swept: Swept, inputs: RowIn
         remarks.append(Finding(slug="slices_outside_trace", severity=severity, message=message))
     short = [row for row in rows if row.reason == "too_short_for_samples"]
     if short:
-        mean_s = min(row.duration_s / max(row.count, 1) for row in short)
+        lasting_s = swept.self_s / np.maximum(swept.pieces, 1)
+        mean_s = float(lasting_s[swept.pieces > 0].min())
         known = [row.runs_needed for row in short if row.runs_needed is not None]
-        advice = f"; about {max(known):.3g} times this recording would tell the last of them" if known else ""
+        advice = f"; about {max(known):.3g} times this recording would tell those that can be told" if known else ""
         message = (
-            f"{len(short)} of {len(rows)} rows are refused: their slices last {mean_s:.3g} s and more, a sample stands for "
-            f"{inputs.facts.sample_s:.3g} s{advice}"
+            f"{len(short)} of {len(rows)} rows have a refused figure: a sample stands for {inputs.facts.sample_s:.3g} s and"
+            f" stretches of a row are as short as {mean_s:.3g} s on average{advice}"
         )
         remarks.append(Finding(slug="too_short_for_samples", severity=Severity.WARNING, message=message))
+    if inputs.separated is not None and not inputs.separated.white:
+        message = "what the rows leave unexplained is correlated in time: power inside a slice is not even, or the clocks are off"
+        remarks.append(Finding(slug="residuals_not_white", severity=Severity.INFO, message=message))
     coarse = [row for row in rows if row.reason == "alignment_too_coarse"]
     if coarse:
         message = f"{len(coarse)} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), longer than half a slice"

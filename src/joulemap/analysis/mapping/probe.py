@@ -1,11 +1,12 @@
 """What an energy would be if the slices lay elsewhere: the cost of edges inside samples and of an uncertain clock.
 
-A sample on an edge mixes the power of both sides. Shared by time it gives each side, at a random phase, a sixth of a
-sample times the step in power too much or too little: with ``E`` shifted by one sample either way,
-``(2 E - E+ - E-) / 6`` for both edges of every slice.
+A sample on an edge mixes the power of both sides. Shared by time it takes ``f (1 - f)`` of a sample times the step in
+power from the side that has more, ``f`` being where in the sample the edge lies. With ``E`` shifted by one sample either
+way, ``q (2 E - E+ - E-)`` is what both edges of every slice lost, ``q`` being the mean of ``f (1 - f)`` (a sixth at
+random phases). It is given back; what stays uncertain is that power near an edge need not be even.
 
 References:
-    docs/map.md, "What the samples can tell". The sixth is the mean of f (1 - f) for a phase f uniform on 0..1.
+    docs/map.md, "What the samples can tell".
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.mapping.sampling import shift_trace
-from joulemap.trace import EnergyTrace
+from joulemap.analysis.mapping.sampling import TraceFacts, shift_trace
+from joulemap.trace import EnergyTrace, KernelKind
 from joulemap.trace.sweep import GroupedSlices, Split, Swept, sweep_energy
 
 __all__ = ["Probe", "probe_edges"]
 
 _LIMIT = 60_000
 """Slices that are enough to see what a shift does; more of the same only cost time."""
+_RANDOM_SHARE = 6.0
+"""1 over the mean of f (1 - f) for f uniform on 0..1."""
+_UNEVEN = 0.5
+"""How far off the step at an edge may be, 1 sd, relative: power within a sample of it is not even."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,16 +36,24 @@ class Probe:
     """Effects on the held and the own energy of every group, over all its slices.
 
     Args:
-        blur_j: (g, 2) J that samples on edges may have moved.
+        lost_j: (g, 2) J that samples on edges took from the group; negative where they gave.
+        blur_j: (g, 2) J that this may be off by, 1 sd.
         slope_w: (g, 2) J per s of a common shift.
     """
 
+    lost_j: NDArray[np.float64]
     blur_j: NDArray[np.float64]
     slope_w: NDArray[np.float64]
 
 
 def probe_edges(
-    traces: Sequence[EnergyTrace], slices: GroupedSlices, whole: Swept, *, split: Split, sample_s: float, shift_s: float
+    traces: Sequence[EnergyTrace],
+    slices: GroupedSlices,
+    whole: Swept,
+    *,
+    split: Split,
+    facts: TraceFacts,
+    shift_s: float,
 ) -> Probe:
     """Returns what shifts do to every group.
 
@@ -49,25 +62,51 @@ def probe_edges(
         slices: on that clock.
         whole: what the groups hold where they are.
         split: between busy tracks.
-        sample_s: time that one sample stands for, s.
+        facts: of the traces.
         shift_s: uncertainty of the clock, s; the slope is taken over the larger of it and a sample.
     """
-    groups = whole.count.size
+    groups, sample_s = whole.count.size, facts.sample_s
     part = _part(slices, traces, max(sample_s, shift_s))
     # paths are numbered as they appear: a part of the slices would number them otherwise
     if (slices.by_path and part.start_ns.size < slices.start_ns.size) or not part.start_ns.size:
         mean_w = np.divide(whole.energy_j, whole.duration_s, out=np.zeros(groups), where=whole.duration_s > 0)
         own_w = np.divide(whole.self_j, whole.self_s, out=np.zeros(groups), where=whole.self_s > 0)
         blur_j = np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1) * (sample_s / 3.0)
-        return Probe(blur_j=np.abs(blur_j), slope_w=np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1))
+        slope_w = np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1)
+        return Probe(lost_j=np.zeros((groups, 2)), blur_j=np.abs(blur_j), slope_w=slope_w)
     here = _swept(traces, part, split, 0.0)
     near = [_swept(traces, part, split, sign * sample_s) for sign in (1.0, -1.0)]
     far_s = max(sample_s, shift_s)
     far = near if far_s == sample_s else [_swept(traces, part, split, sign * far_s) for sign in (1.0, -1.0)]
     seen = np.divide(whole.count, here[0], out=np.zeros(groups), where=here[0] > 0)[:, None]
-    blur_j = np.abs(2.0 * here[1] - near[0][1] - near[1][1]) / 6.0 * seen
+    moved_j = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
+    edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
+    noise_j = facts.noise_w * facts.step_s * np.sqrt(edges) / _RANDOM_SHARE
+    share = _mixed_share(traces[0], part, groups, sample_s)[:, None]
     slope_w = (far[0][1] - far[1][1]) / (2.0 * far_s) * seen
-    return Probe(blur_j=blur_j, slope_w=slope_w)
+    return Probe(
+        lost_j=share * moved_j,
+        blur_j=_UNEVEN * np.abs(moved_j) / _RANDOM_SHARE + noise_j,
+        slope_w=slope_w,
+    )
+
+
+def _mixed_share(trace: EnergyTrace, slices: GroupedSlices, groups: int, sample_s: float) -> NDArray[np.float64]:
+    """Returns the mean of f (1 - f) over the edges of every group, (g,); a sixth where phases are not known."""
+    random = np.full(groups, 1.0 / _RANDOM_SHARE)
+    if trace.period_s is None or sample_s > 1.5 * trace.period_s or slices.by_path:
+        return random
+    counted = slices.group >= 0
+    group = slices.group[counted].astype(np.int64)
+    begin = np.mod((slices.start_ns[counted] - np.int64(trace.start_ns)) / trace.step_ns, 1.0)
+    end = np.mod((slices.end_ns[counted] - np.int64(trace.start_ns)) / trace.step_ns, 1.0)
+    if trace.channel.kernel.kind is KernelKind.POINT:
+        mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
+    else:
+        mixed = 0.5 * (begin * (1.0 - begin) + end * (1.0 - end))
+    total = np.bincount(group, mixed, groups)
+    count = np.bincount(group, minlength=groups)
+    return np.divide(total, count, out=random, where=count > 0)
 
 
 def _part(slices: GroupedSlices, traces: Sequence[EnergyTrace], margin_s: float) -> GroupedSlices:

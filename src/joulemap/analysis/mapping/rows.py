@@ -22,10 +22,12 @@ from joulemap.trace.sweep import Swept
 
 __all__ = ["RowInputs", "build_rows", "energy_terms", "is_resolved"]
 
+_SHARP = 20.0
+"""Slices that last so many samples are read off: their edges hardly matter."""
 _SAMPLES = 4.0
 """Slices that last so many samples are resolved whatever their neighbours take."""
 _BLUR = 0.1
-"""Shorter ones are while the samples on their edges may have moved no more than this share of their energy."""
+"""Shorter ones are while the samples on their edges moved less than half this share of their energy."""
 _LOST = 0.01
 """Share of a row's time that may be lost before it has no figure."""
 _PLACED = 0.5
@@ -62,10 +64,39 @@ class RowInputs:
     boundary: Boundary
     monte_carlo: MonteCarlo
 
+    @property
+    def given_back_j(self) -> float:
+        """What rows by overlap get back from the samples on their edges, J: it comes from the idle time."""
+        groups = range(self.swept.count.size)
+        return math.fsum(float(self.probe.lost_j[g, 1]) for g in groups if self.route(g, own=True) is Resolution.OVERLAP)
 
-def is_resolved(mean_s: float, blur_j: float, energy_j: float, sample_s: float) -> bool:
+    def route(self, group: int, *, own: bool) -> Resolution:
+        """Returns how a group's energy (what it holds, or its own) can be had from the samples.
+
+        Many samples a slice: overlap. Few: least squares where its residual is white, since it knows what samples on
+        edges hold; else overlap while edges matter little; else least squares as it is, else nothing.
+        """
+        swept = self.swept
+        count = int((swept.pieces if own else swept.count)[group])
+        time_s = float((swept.self_s if own else swept.duration_s)[group])
+        if not count:
+            return Resolution.REFUSED
+        mean_s = time_s / count
+        if mean_s >= _SHARP * self.facts.sample_s:
+            return Resolution.OVERLAP
+        flat = own or abs(float(swept.self_s[group]) - time_s) <= 1e-9 * time_s
+        told = self.separated is not None and flat and math.isfinite(float(self.separated.power_w[group]))
+        if told and self.separated is not None and self.separated.white:
+            return Resolution.LEAST_SQUARES
+        energy_j = float((swept.self_j if own else swept.energy_j)[group])
+        if is_resolved(mean_s, float(self.probe.lost_j[group, int(own)]), energy_j, self.facts.sample_s):
+            return Resolution.OVERLAP
+        return Resolution.LEAST_SQUARES if told else Resolution.REFUSED
+
+
+def is_resolved(mean_s: float, lost_j: float, energy_j: float, sample_s: float) -> bool:
     """Returns whether samples of that length tell slices of that mean duration apart from their neighbours."""
-    return mean_s >= _SAMPLES * sample_s or (mean_s >= sample_s and 2.0 * abs(blur_j) <= _BLUR * abs(energy_j))
+    return mean_s >= _SAMPLES * sample_s or (mean_s >= sample_s and 2.0 * abs(lost_j) <= _BLUR * abs(energy_j))
 
 
 def energy_terms(
@@ -142,34 +173,33 @@ def _row(group: int, key: str, outside: int, inputs: RowInputs, total_j: float) 
 def _held(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:
     swept = inputs.swept
     count, duration_s = int(swept.count[group]), float(swept.duration_s[group])
-    energy_j = float(swept.energy_j[group])
     reason = _refusal(count, duration_s, outside, float(inputs.lost_s[group, 0]), inputs.shift_s)
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
-    blur_j = float(inputs.probe.blur_j[group, 0])
-    if is_resolved(duration_s / count, blur_j, energy_j, inputs.facts.sample_s):
-        return _estimate(group, 0, (energy_j, duration_s), inputs), Resolution.OVERLAP, ""
-    flat = abs(float(swept.self_s[group]) - duration_s) <= 1e-9 * max(duration_s, 1e-9)
-    if flat and (told := _told(group, inputs)) is not None:
-        return told, Resolution.LEAST_SQUARES, ""
-    return Unavailable(reason="too_short_for_samples"), Resolution.REFUSED, "too_short_for_samples"
+    return _routed(group, 0, (float(swept.energy_j[group]), duration_s), inputs)
 
 
 def _own(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:
     swept = inputs.swept
     pieces, self_s = int(swept.pieces[group]), float(swept.self_s[group])
-    if int(swept.count[group]) and not pieces:  # always covered by what is inside
+    if int(swept.count[group]) and not pieces and float(swept.duration_s[group]) > 0:  # covered by what is inside
         zero = Estimate(value=0.0, std=0.0, provenance=inputs.provenance, boundary=inputs.boundary)
         return zero, Resolution.OVERLAP, ""
     reason = _refusal(pieces, self_s, outside, float(inputs.lost_s[group, 1]), inputs.shift_s)
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
-    energy_j, blur_j = float(swept.self_j[group]), float(inputs.probe.blur_j[group, 1])
-    if is_resolved(self_s / pieces, blur_j, energy_j, inputs.facts.sample_s):
-        return _estimate(group, 1, (energy_j, self_s), inputs), Resolution.OVERLAP, ""
-    if (told := _told(group, inputs)) is not None:
-        return told, Resolution.LEAST_SQUARES, ""
-    return Unavailable(reason="too_short_for_samples"), Resolution.REFUSED, "too_short_for_samples"
+    return _routed(group, 1, (float(swept.self_j[group]), self_s), inputs)
+
+
+def _routed(
+    group: int, column: int, held: tuple[float, float], inputs: RowInputs
+) -> tuple[Quantity, Resolution, str]:
+    way = inputs.route(group, own=column == 1)
+    if way is Resolution.OVERLAP:
+        return _estimate(group, column, held, inputs), way, ""
+    if way is Resolution.LEAST_SQUARES:
+        return _told(group, inputs), way, ""
+    return Unavailable(reason="too_short_for_samples"), way, "too_short_for_samples"
 
 
 def _refusal(count: int, duration_s: float, outside: int, lost_s: float, shift_s: float) -> str:
@@ -185,7 +215,7 @@ def _refusal(count: int, duration_s: float, outside: int, lost_s: float, shift_s
 
 
 def _estimate(group: int, column: int, held: tuple[float, float], inputs: RowInputs) -> Estimate:
-    energy_j, time_s = held
+    energy_j, time_s = held[0] + float(inputs.probe.lost_j[group, column]), held[1]
     lost_s = float(inputs.lost_s[group, column])
     terms = (
         *energy_terms(energy_j, time_s, inputs.facts, inputs.errors, inputs.rate_std_ppm),
@@ -196,11 +226,10 @@ def _estimate(group: int, column: int, held: tuple[float, float], inputs: RowInp
     return _figure(energy_j, terms, inputs)
 
 
-def _told(group: int, inputs: RowInputs) -> Estimate | None:
-    """Returns the energy of a row by least squares: its power over its own time; None when it cannot be told."""
+def _told(group: int, inputs: RowInputs) -> Estimate:
+    """Returns the energy of a row by least squares: its power over its own time."""
     separated, self_s = inputs.separated, float(inputs.swept.self_s[group])
-    if separated is None or not math.isfinite(float(separated.power_w[group])):
-        return None
+    assert separated is not None  # the route was chosen by it
     energy_j = float(separated.power_w[group]) * self_s
     noise = tuple(
         Term(name=term.name, std=term.std * self_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]

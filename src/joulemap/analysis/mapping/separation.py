@@ -24,7 +24,7 @@ from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.trace import EnergyTrace
 from joulemap.trace.sweep import GroupedSlices
 
-__all__ = ["Separated", "separate_rows"]
+__all__ = ["IdlePower", "Separated", "separate_rows"]
 
 _MAX_GROUPS = 96
 _MAX_CELLS = 8_000_000  # design entries: 64 MB
@@ -36,6 +36,14 @@ _DISTINCT = 1e-9
 Matrix = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdlePower:
+    """Power between the rows and its standard uncertainty, W."""
+
+    value: float
+    std: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Separated:
     """What least squares says of the rows.
@@ -44,12 +52,14 @@ class Separated:
         power_w: (g,) W; NaN for a row that cannot be told alone.
         terms: per row: contributions to the uncertainty of its power, W; empty where refused.
         runs_needed: (g,) times the same work for 5 %; infinite where nothing helps.
+        idle_w: power between the rows, W; None when it cannot be told.
         white: the residuals look independent.
     """
 
     power_w: Matrix
     terms: tuple[tuple[Term, ...], ...]
     runs_needed: Matrix
+    idle_w: IdlePower | None
     white: bool
 
 
@@ -79,7 +89,18 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
         weight[row] = 1.0
         power_w[row] = fit.power_w[row]
         terms[row] = (Term(name="noise", std=math.sqrt(fit.variance(weight)), kind=Kind.A, dof=fit.dof),)
-    return Separated(power_w=power_w, terms=tuple(terms), runs_needed=runs[:groups], white=fit.white)
+    idle = np.zeros(groups + 1)
+    idle[-1] = 1.0
+    idle_std = math.sqrt(fit.variance(idle))
+    idle_w = float(fit.power_w[-1])
+    told = region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, float(region_s @ fit.power_w / region_s.sum()))
+    return Separated(
+        power_w=power_w,
+        terms=tuple(terms),
+        runs_needed=runs[:groups],
+        idle_w=IdlePower(value=idle_w, std=idle_std) if told else None,
+        white=fit.white,
+    )
 
 
 def _choose(fit: PooledFit, region_s: Matrix, groups: int) -> list[int]:

@@ -155,7 +155,7 @@ def _figures(document: Document) -> tuple[tuple[str, str], ...]:
     for clock in document["clocks"][:1]:
         drift = f", drift {clock['drift_ppm']:.3g} ppm" if clock["drift_ppm"] else ""
         figures.append(
-            ("clocks", f"{clock['method']}{drift}, known to {format_si(clock['std_s'], 's', digits=2)} (1 sd)")
+("clocks", f"{clock['method']}{drift}{_known(clock)}")
         )
     if document["rule"] != "joulemap":
         figures += _rule_figures(document)
@@ -183,3 +183,7 @@ def _findings(findings: list[Document]) -> tuple[tuple[str, str, str], ...]:
         (f["severity"], f["slug"], printable(f["message"] + (f" [{f['span']}]" if f["span"] else "")))
         for f in sorted(findings, key=lambda f: order[f["severity"]])
     )
+
+
+def _known(clock: Document) -> str:
+    return f", known to {format_si(clock['std_s'], 's', digits=2)} (1 sd)" if clock["std_s"] else ""
