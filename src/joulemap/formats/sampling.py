@@ -169,7 +169,8 @@ class SampleBook:
 
     def traces(self) -> tuple[EnergyTrace, ...]:
         """Returns the traces of all series that span time; a series with one reading becomes a stated figure."""
-        made = [self._trace(series) for series in self._series.values()]
+        with np.errstate(over="ignore", invalid="ignore"):  # a damaged number overflows to a missing value
+            made = [self._trace(series) for series in self._series.values()]
         return tuple(trace for trace in made if trace is not None)
 
     def lanes(self) -> tuple[Lane, ...]:
@@ -368,7 +369,15 @@ class SampleBook:
         if series.first_ns is not None and series.first_ns < time_ns[0]:
             time_ns = np.concatenate(([series.first_ns], time_ns))
         else:
-            energy_j = energy_j[1:]  # what it covers began before the first stamp, nobody knows when
+            if np.isfinite(energy_j[0]):
+                self.log.add(
+                    "first_interval_unknown",
+                    f"{series.name}: its first value ({energy_j[0]:.9g} J) began before the first stamp, nobody knows "
+                    "when; left out",
+                    f"line {series.line[0]}",
+                    Severity.INFO,
+                )
+            energy_j = energy_j[1:]
         if energy_j.size == 0:
             return None
         power_w = self._bounded_plain(series, energy_j / (np.diff(time_ns) * 1e-9))
@@ -524,13 +533,19 @@ def cross_check(traces: Iterable[EnergyTrace], log: FindingLog, counter_suffix: 
         counter = by_name.get(name + counter_suffix)
         if counter is None or power.edges_ns is None or counter.edges_ns is None:
             continue
-        means = [
-            float((t.power_w[: t.n] * np.diff(t.edges_ns)).sum() / np.diff(t.edges_ns).sum())
-            for t in (power, counter)
-            if t.edges_ns is not None
-        ]
+        means = [_mean_w(trace) for trace in (power, counter)]
         if abs(means[0] - means[1]) > 0.1 * max(abs(means[0]), abs(means[1])):
             log.add(
                 "counter_disagrees",
                 f"{name}: the mean of its power readings is {means[0]:.6g} W, its energy counter says {means[1]:.6g} W",
             )
+
+
+def _mean_w(trace: EnergyTrace) -> float:
+    """Returns the mean power over the intervals that were not lost, W."""
+    assert trace.edges_ns is not None  # asked by the caller
+    span_s = np.diff(trace.edges_ns) * 1e-9
+    for first, last in trace.gaps:
+        span_s[first:last] = 0.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return float((trace.power_w * span_s).sum() / span_s.sum())

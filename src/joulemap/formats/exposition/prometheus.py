@@ -88,7 +88,11 @@ class PrometheusReader:
                 continue
             name = sample.channel
             polls[name] = polls.get(name, -1) + 1
-            time_ns = self._at(match.group(4), polls[name], time)
+            try:
+                time_ns = self._at(match.group(4), polls[name], time)
+            except ValueError:
+                log.add("stamp_unreadable", f"{match.group(4)!r} is no time stamp; left out", f"line {line}")
+                continue
             if sample.metric.lane:
                 book.lane(name, sample.metric.lane, time_ns, sample.value * sample.metric.scale)
                 continue

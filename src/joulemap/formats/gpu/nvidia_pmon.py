@@ -56,7 +56,7 @@ class NvidiaPmonReader:
                 continue
             if words[0].startswith("#"):
                 cut = text.replace("#", " ", 1).split()
-                names = [word.lower() for word in cut] if "pid" in cut else names
+                names = [word.lower() for word in cut] if {"gpu", "pid"} <= set(cut) else names
                 continue
             if not names or len(words) < len(names):
                 log.add("row_ragged", f"{len(words)} fields for {len(names)} columns", f"line {line}")

@@ -24,7 +24,7 @@ _APPLE_MJ = {"package_energy": "Package", "cpu_energy": "CPU", "gpu_energy": "GP
              "dram_energy": "DRAM"}  # fmt: skip
 _APPLE_MW = {"combined_power": "Combined", "cpu_power": "CPU", "gpu_power": "GPU", "ane_power": "ANE"}
 _LIMIT_B = 1 << 24
-_DAMAGE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
+_DAMAGE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class PowermetricsPlistReader:

@@ -110,8 +110,8 @@ class TegrastatsReader:
             name = rail if seen[rail] == 1 else f"{rail}#{seen[rail]}"
             if name not in rails:
                 rails.append(name)
-            book.series(name, _domain(name, options)).add(time_ns, int(instant) * 1e-3, sample.line)
-            means[name] = (int(mean) * 1e-3, sample.line)
+            book.series(name, _domain(name, options)).add(time_ns, int(instant) / 1000, sample.line)
+            means[name] = (int(mean) / 1000, sample.line)
         _lanes(sample.text, time_ns, book)
 
 

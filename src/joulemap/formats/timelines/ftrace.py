@@ -22,7 +22,8 @@ __all__ = ["FtraceReader"]
 
 _EVENT = re.compile(
     r"^\s*(?P<task>.*?)\s*\[(?P<cpu>\d+)\]\s+(?:(?P<flags>[A-Za-z0-9.#]{3,6})\s+)?(?P<time>\d{1,12}\.\d{1,9}):\s+"
-    r"(?:(?P<system>\w+):)?(?P<event>\w+):\s?(?P<fields>.*)$"
+    r"(?:(?P<system>\w+):)?(?P<event>\w+):\s?(?P<fields>.*)$",
+    re.ASCII,
 )
 _STATE = re.compile(r"\bstate=(\d{1,10})\s+cpu_id=(\d{1,6})\b")
 _LEAVE = 0xFFFFFFFF

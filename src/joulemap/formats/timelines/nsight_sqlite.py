@@ -48,7 +48,7 @@ class NsightSqliteReader:
         try:
             with closing(_connect(path)) as base:
                 return 1.0 if any(_OWN.match(name) for name in _tables(base)) else 0.0
-        except (FormatError, InputError, sqlite3.Error):
+        except (FormatError, InputError, sqlite3.Error, UnicodeDecodeError):
             return 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Recording:
@@ -70,7 +70,7 @@ class NsightSqliteReader:
                 strings = _Strings(base)
                 for table, name in tables.items():
                     _READ[table](base, name, (slices, book, strings, shift_ns))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise FormatError(
                 f"{path.name} is a damaged database: {error}", hint="Export it from nsys again.", slug="database-broken"
             ) from error

@@ -42,6 +42,8 @@ def microseconds(value: Any) -> int:
             return value * 1000
         raise ValueError("a time beyond 146 years")
     if type(value) is str:
+        if value[-4:-3] == "." and len(value) < 20 and (digits := value[:-4] + value[-3:]).isdigit():
+            return int(digits)  # three decimals, as most writers have it
         whole, dot, fraction = value.partition(".")
         if dot and len(fraction) <= 3 and whole.isdigit() and fraction.isdigit() and len(whole) < 16:
             return int(whole) * 1000 + int(fraction) * (100, 10, 1)[len(fraction) - 1]
@@ -76,6 +78,7 @@ class TraceEvents:
         self.seen = 0
         self._processes: dict[str, str] = {}
         self._threads: dict[tuple[str, str], str] = {}
+        self._seen_tracks: dict[tuple[Any, Any], tuple[str, str]] = {}
 
     def take(self, event: Any) -> None:
         """Takes one event; one that is no event, or has no readable stamp, is said and left out."""
@@ -86,23 +89,30 @@ class TraceEvents:
                 self._meta(event)
                 return
             start_ns = microseconds(event["ts"])
-            if start_ns == 0 and self.skip_zero:
-                self.log.add("stamp_zero", "an event at 0 among real stamps; left out", f"event {self.seen}")
-            elif phase == "X":
+            if phase == "X" and (start_ns or not self.skip_zero):
                 self._complete(event, start_ns)
+            elif start_ns == 0 and self.skip_zero:
+                self.log.add("stamp_zero", "an event at 0 among real stamps; left out", f"event {self.seen}")
             else:
                 self._other(event, phase, start_ns)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             self.log.add("event_unreadable", "an event without phase, stamp or name; left out", f"event {self.seen}")
 
     def _complete(self, event: dict[str, Any], start_ns: int) -> None:
-        written = event.get("dur")
+        get = event.get
+        written = get("dur")
         if written is None:
             self.log.add("slice_unclosed", "a complete event without duration; left out", f"event {self.seen}")
             return
-        name, kind = self._named(event)
-        track = (str(event.get("pid", "")), str(event.get("tid", "")))
-        self.slices.add(track, name, (start_ns, start_ns + microseconds(written)), kind)
+        if self.rename is None:
+            name, kind = get("name", ""), get("cat") or ""
+        else:
+            name, kind = self.rename(event)
+        track = (get("pid", ""), get("tid", ""))
+        known = self._seen_tracks.get(track)
+        if known is None:
+            known = self._seen_tracks[track] = (str(track[0]), str(track[1]))
+        self.slices.add(known, str(name), (start_ns, start_ns + microseconds(written)), str(kind))
 
     def _named(self, event: dict[str, Any]) -> tuple[str, str]:
         if self.rename is not None:

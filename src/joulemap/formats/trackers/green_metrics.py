@@ -67,6 +67,11 @@ class GreenMetricsReader:
                     hint="State it, for example --unit energy=uJ or --unit power=mW.",
                     slug="unit-needed",
                 )
+            try:
+                time_ns = decimal_ns(stamp, 1000)
+            except ValueError:
+                log.add("stamp_unreadable", f"{stamp} us is beyond any calendar; left out", f"line {line}")
+                continue
             meaning, scale = stated or (Meaning.STEP, 1e-6)
             own = Boundary.PACKAGE if name.lower().startswith("package") else Boundary.NODE
             if rapl is not None and not name.lower().startswith(("package", "psys")):
@@ -77,7 +82,7 @@ class GreenMetricsReader:
                 meaning=meaning,
                 scale=scale,
             )
-            book.series(name, domain).add(decimal_ns(stamp, 1000), float(value), line)
+            book.series(name, domain).add(time_ns, float(value), line)
         overlaps = []
         for name in book.names:
             kind, _, number = name.rpartition("_")

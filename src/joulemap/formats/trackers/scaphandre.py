@@ -97,7 +97,7 @@ def _add(record: dict[str, Any], name: str, domain: Domain, sink: tuple[SampleBo
         time_ns = decimal_ns(str(record.get("timestamp")))
         value = record.get("consumption")
         power_uw = math.nan if value is None else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         book.log.add("value_unreadable", f"{name}: no time stamp or no number", f"step {step}")
         return
     book.series(name, domain).add(time_ns, power_uw, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -81,4 +82,11 @@ class TasmotaReader:
 
 def _numbers(value: Any) -> list[float]:
     items = value if isinstance(value, list) else [value]
-    return [float(item) for item in items if isinstance(item, (int, float)) and not isinstance(item, bool)]
+    return [_number(item) for item in items if isinstance(item, (int, float)) and not isinstance(item, bool)]
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.nan
