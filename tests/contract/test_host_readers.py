@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from host_files import HOST_OPTIONS, HOST_SEEDS, HOST_VALUES
 from joulemap.errors import InputError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.readers import reader, sniff, sniff_scores
-from host_files import HOST_OPTIONS, HOST_SEEDS, HOST_VALUES
 from reader_fuzz import change_one_value, different_values, fuzz_reader
 from recording_files import SHARED, shared_file
 
@@ -223,3 +223,13 @@ def test_every_shared_recording_of_these_formats_is_listed_here() -> None:
     }
     there -= {"generated/tflite/litert_benchmark.json", "generated/tflite/stdout.txt"}
     assert there <= set(KNOWN) | set(NOT_READ)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(HOST_SEEDS))
+def test_many_mutants(name: str, tmp_path: Path) -> None:
+    report = fuzz_reader(reader(name), HOST_SEEDS[name](), options_of(name), mutants=20_000, folder=tmp_path, draw=101)
+    assert not [why for _, why in report.failures]
+    assert report.reached >= 0.3, report.outcomes
+    assert report.slowest_s <= 0.0
+    assert report.largest_b <= 0

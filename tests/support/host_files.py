@@ -91,16 +91,18 @@ def nsight_database(statements: Iterable[str]) -> bytes:
 
 
 def _nsight() -> bytes:
-    kernels = ", ".join(f"({k * 1000}, {k * 1000 + 460}, 0, 7, {k}, 1, 2)" for k in range(60))
-    return nsight_database((
-        "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
-        "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'void gemm<float>(float*, int)'), (3, 'inference')",
-        'CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, "end" INT, deviceId INT, streamId INT, correlationId INT, '
-        "shortName INT, demangledName INT)",
-        f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES {kernels}",
-        'CREATE TABLE NVTX_EVENTS(start INT, "end" INT, eventType INT, text TEXT, globalTid INT, textId INT)',
-        "INSERT INTO NVTX_EVENTS VALUES (0, 60000, 59, NULL, 2063597569, 3)",
-    ))  # fmt: skip
+    columns = ("start INT", '"end" INT', "deviceId INT", "streamId INT", "correlationId INT", "shortName INT")
+    kernels = ", ".join(f"({k * 1000}, {k * 1000 + 460}, 0, 7, {k}, 1)" for k in range(60))
+    return nsight_database(
+        (
+            "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+            "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'void gemm<float>(float*, int)'), (3, 'inference')",
+            f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({', '.join(columns)})",
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES {kernels}",
+            'CREATE TABLE NVTX_EVENTS(start INT, "end" INT, eventType INT, text TEXT, globalTid INT, textId INT)',
+            "INSERT INTO NVTX_EVENTS VALUES (0, 60000, 59, NULL, 2063597569, 3)",
+        )
+    )
 
 
 def _chrome(extra: dict[str, object] | None = None, base_us: float = 0.0) -> bytes:
@@ -127,10 +129,16 @@ def _chrome(extra: dict[str, object] | None = None, base_us: float = 0.0) -> byt
 
 def _otlp() -> bytes:
     spans = [
-        {"traceId": "a840391e289aea79f67decbd14c17bbb", "spanId": f"{k:016x}", "name": f"step {k}", "kind": 1,
-         "startTimeUnixNano": str(17 * 10**17 + k * 1000), "endTimeUnixNano": str(17 * 10**17 + k * 1000 + 900)}
+        {
+            "traceId": "a840391e289aea79f67decbd14c17bbb",
+            "spanId": f"{k:016x}",
+            "name": f"step {k}",
+            "kind": 1,
+            "startTimeUnixNano": str(17 * 10**17 + k * 1000),
+            "endTimeUnixNano": str(17 * 10**17 + k * 1000 + 900),
+        }
         for k in range(20)
-    ]  # fmt: skip
+    ]
     resource = {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "bench"}}]}}
     return json.dumps({"resourceSpans": [{**resource, "scopeSpans": [{"spans": spans}]}]}, indent=0).encode()
 
@@ -143,7 +151,7 @@ def _scaphandre() -> bytes:
                 "consumers": [],
                 "sockets": [{"id": 0, "consumption": 9_800_000.0, "timestamp": 1767323045.12 + k, "domains": []}],
             }
-        )  # fmt: skip
+        )
         for k in range(25)
     ]
     return ("[" + ",\n".join(steps) + ",\n").encode()
@@ -160,20 +168,24 @@ def _turbostat() -> bytes:
 
 
 def _batterystats() -> bytes:
-    return _lines("9,0,i,vers,36,200,BUILDA,BUILDB", [
-        "9,0,i,uid,10123,com.example.bench",
-        "9,0,l,bt,0,600000,580000,600000,580000,1767322445000,300000,290000,3000000,2950000,3050000,0",
-        "9,0,l,dc,3,4,2,1,95,10",
-        "9,0,l,pws,3000,120.5,90,150",
-        *[f"9,{10000 + k},l,pwi,uid,{k}.2,0,12.0,1.1" for k in range(1, 60)],
-    ])  # fmt: skip
+    return _lines(
+        "9,0,i,vers,36,200,BUILDA,BUILDB",
+        [
+            "9,0,i,uid,10123,com.example.bench",
+            "9,0,l,bt,0,600000,580000,600000,580000,1767322445000,300000,290000,3000000,2950000,3050000,0",
+            "9,0,l,dc,3,4,2,1,95,10",
+            "9,0,l,pws,3000,120.5,90,150",
+            *[f"9,{10000 + k},l,pwi,uid,{k}.2,0,12.0,1.1" for k in range(1, 60)],
+        ],
+    )
 
 
 def _ort() -> bytes:
     rows = [
         f'{{"cat" : "Node","pid" :7,"tid" :7,"dur" :{40 + k},"ts" :{100 * k},"ph" : "X","name" :"mm{k}_kernel_time",'
-        '"args" : {"op_name" : "MatMul","provider" : "CPU"}}' for k in range(40)
-    ]  # fmt: skip
+        '"args" : {"op_name" : "MatMul","provider" : "CPU"}}'
+        for k in range(40)
+    ]
     head = '{"cat" : "Session","pid" :7,"tid" :7,"dur" :254,"ts" :2,"ph" : "X","name" :"model_run","args" : {}}'
     return ("[\n" + ",\n".join([head, *rows]) + "\n]\n").encode()
 
@@ -193,10 +205,33 @@ def _prometheus() -> bytes:
     for k in range(30):
         stamp = 1767323045000 + 1000 * k
         rows.append(
-            f'node_rapl_package_joules_total{{index="0",path="/sys/class/powercap/intel-rapl:0"}} {100 + 9.5 * k} {stamp}'
+            f'node_rapl_package_joules_total{{index="0",path="/sys/class/powercap/intel-rapl:0"}} {100 + 9.5 * k} {stamp}'  # noqa: E501  # as its tool writes it
         )
         rows.append(f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",UUID="GPU-x"}} {61.25 + k} {stamp}')
     return _lines("", rows)
+
+
+def _triton() -> bytes:
+    return (
+        "[\n"
+        + ",\n".join(
+            f'{{"id":{k},"model_name":"m","timestamps":[{{"name":"REQUEST_START","ns":{10**15 + k * 1000}}},'
+            f'{{"name":"REQUEST_END","ns":{10**15 + k * 1000 + 900}}}]}}'
+            for k in range(30)
+        )
+        + "\n]\n"
+    ).encode()
+
+
+def _trtexec() -> bytes:
+    return (
+        '[\n  { "count" : 100 }\n'
+        + "".join(
+            f', {{ "name" : "conv{k} + relu", "timeMs" : 60.0, "averageMs" : 0.{600 + k}, "percentage" : 1.0 }}\n'
+            for k in range(60)
+        )
+        + "]\n"
+    ).encode()
 
 
 HOST_SEEDS: dict[str, Callable[[], bytes]] = {
@@ -210,11 +245,11 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
         [f" 20260102   03:04:{k:02d}      0    {61 + k}     40     12" for k in range(50)],
     ),
     "nvidia-pmon": lambda: _lines(
-        "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %      %    name",
+        "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %      %    name",  # noqa: E501  # as its tool writes it
         [f"    0       4321     C     {10 + k}     70      -      -    python3" for k in range(50)],
     ),
     "dcgmi-dmon": lambda: _lines(
-        "#Entity         POWER             TOTEC                   SMCLK\nID              W                 mJ                      MHz",
+        "#Entity         POWER             TOTEC                   SMCLK\nID              W                 mJ                      MHz",  # noqa: E501  # as its tool writes it
         [f"GPU 0           {61 + k}.250            {100000 + 61000 * k:<24}{210}" for k in range(40)],
     ),
     "rocm-smi": lambda: _lines("device,Average Graphics Package Power (W)", [f"card0,{140 + k}.0" for k in range(60)]),
@@ -228,11 +263,11 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
     "tegrastats": lambda: _lines(
         "",
         [
-            f"01-02-2026 03:04:{k:02d} RAM 2462/7620MB (lfb 4x2MB) CPU [5%@729,off] EMC_FREQ 0%@2133 GR3D_FREQ 4%@[305,0] "
+            f"01-02-2026 03:04:{k:02d} RAM 2462/7620MB (lfb 4x2MB) CPU [5%@729,off] EMC_FREQ 0%@2133 GR3D_FREQ 4%@[305,0] "  # noqa: E501  # as its tool writes it
             f"cpu@48.5C VDD_IN {5000 + k}mW/5000mW VDD_SOC 1405mW/1400mW"
             for k in range(40)
         ],
-    ),  # fmt: skip
+    ),
     "jtop": lambda: _lines(
         "time,uptime,CPU1,CPU2,RAM,GPU,Temp cpu,Power VDD_SOC,Power TOT,jetson_clocks,nvpmodel",
         [
@@ -254,7 +289,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
                 "GPU HW active residency:  12.50%",
             )
         ],
-    ),  # fmt: skip
+    ),
     "powermetrics-plist": _powermetrics_plist,
     "intel-power-gadget": lambda: _lines(
         "System Time,RDTSC,Elapsed Time (sec),Processor Power_0(Watt),Cumulative Processor Energy_0(Joules)",
@@ -270,11 +305,11 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
         "",
         [
             "Microsoft-Windows-Energy-Estimation-Engine/QueryStats/EnergyEstimate,  "
-            f'{(k + 1) * 60_000_000},   System (   4), 88, 1, , , , , "bench.exe", 0, {1200 + k}, 0, 0, 0, 0, 0, 0, 0, 0, 0, '
+            f'{(k + 1) * 60_000_000},   System (   4), 88, 1, , , , , "bench.exe", 0, {1200 + k}, 0, 0, 0, 0, 0, 0, 0, 0, 0, '  # noqa: E501  # as its tool writes it
             "60000, 0, 1, 2, 1"
             for k in range(30)
         ],
-    ),  # fmt: skip
+    ),
     "srum": lambda: _lines(
         "AppId, UserId, TimeStamp, TimeInMSec, CPUEnergyConsumption, TotalEnergyConsumption",
         [
@@ -294,12 +329,12 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
             "Target: 1 units/s;System:  118.7 wakeup/s;CPU:  94.1% usage;GPU: 0 ops/s;",
             *[f" {k}.3%; 11.5;Process;[PID {k}] demo" for k in range(60)],
         ],
-    ),  # fmt: skip
+    ),
     "turbostat": _turbostat,
     "perf-stat": lambda: _lines(
         "# started on Sun Nov 29 15:35:31 2026\n",
         [f"     {k + 1}.000100000,{12 + k}.74,Joules,power/energy-pkg/,1000164,100.00,," for k in range(60)],
-    ),  # fmt: skip
+    ),
     "energibridge": lambda: _lines(
         "Delta,Time,CORE0_ENERGY (J),CPU_USAGE_0,PACKAGE_ENERGY (J)",
         [f"200,{1767323045000 + 200 * k},{10 + 0.5 * k},5.5,{100 + 2.5 * k}" for k in range(60)],
@@ -313,7 +348,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
     "alumet": lambda: _lines(
         "metric;timestamp;value;resource_kind;resource_id;consumer_kind;consumer_id;domain;__late_attributes",
         [
-            f"rapl_consumed_energy_J;2026-01-02T03:04:{k:02d}.123456789Z;{1 + k / 8};local_machine;;local_machine;;package;"
+            f"rapl_consumed_energy_J;2026-01-02T03:04:{k:02d}.123456789Z;{1 + k / 8};local_machine;;local_machine;;package;"  # noqa: E501  # as its tool writes it
             for k in range(50)
         ],
     ),
@@ -334,7 +369,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
                 f"2026-11-29 15:39:{40 + k} - Average power usage (W) for gpu: {200 + k}.5",
             )
         ],
-    ),  # fmt: skip
+    ),
     "shelly": lambda: _lines(
         "timestamp,a_total_act_energy,a_max_act_power,a_min_act_power,a_avg_voltage,a_avg_current",
         [f"{1767323040 + 60 * k},0.5{100 + k},40.2,20.1,230.1,0.172" for k in range(60)],
@@ -342,10 +377,10 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
     "tasmota": lambda: _lines(
         "",
         [
-            f'{{"Time":"2026-01-02T03:04:{k:02d}","ENERGY":{{"Total":{2.813 + k / 1000:.3f},"Power":{52 + k},"Voltage":235}}}}'
+            f'{{"Time":"2026-01-02T03:04:{k:02d}","ENERGY":{{"Total":{2.813 + k / 1000:.3f},"Power":{52 + k},"Voltage":235}}}}'  # noqa: E501  # as its tool writes it
             for k in range(50)
         ],
-    ),  # fmt: skip
+    ),
     "home-assistant": lambda: _lines(
         "entity_id,state,last_changed",
         [f"sensor.plug_power,{52 + k}.1,2026-01-02T03:04:{k:02d}.123Z" for k in range(55)],
@@ -370,15 +405,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
         [f"{4113000000 + 50_000 * k},46000,{k},NVIDIA A100 (0),7,void gemm<float, 4>(float*)" for k in range(60)],
     ),
     "nsight-sqlite": _nsight,
-    "triton-trace": lambda: (
-        "[\n"
-        + ",\n".join(
-            f'{{"id":{k},"model_name":"m","timestamps":[{{"name":"REQUEST_START","ns":{10**15 + k * 1000}}},'
-            f'{{"name":"REQUEST_END","ns":{10**15 + k * 1000 + 900}}}]}}'
-            for k in range(30)
-        )
-        + "\n]\n"
-    ).encode(),  # fmt: skip
+    "triton-trace": _triton,
     "otlp": _otlp,
     "ftrace": lambda: _lines(
         "# tracer: nop\n#",
@@ -390,7 +417,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
                 f"          <idle>-0       [000] d..1.   100.{k:03d}900: cpu_idle: state=4294967295 cpu_id=0",
             )
         ],
-    ),  # fmt: skip
+    ),
     "markers": lambda: _lines(
         "start_us,end_us,name,track", [f"{k * 10}.5,{k * 10 + 8}.25,op{k % 5},worker" for k in range(99)]
     ),
@@ -399,14 +426,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
         "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name",
         [f"CONV_2D, {k}.001, 0.512, 0.{401 + k}, 1.0%, 80.2%, 0, 1, [model/conv]:{k}" for k in range(60)],
     ),
-    "trtexec": lambda: (
-        '[\n  { "count" : 100 }\n'
-        + "".join(
-            f', {{ "name" : "conv{k} + relu", "timeMs" : 60.0, "averageMs" : 0.{600 + k}, "percentage" : 1.0 }}\n'
-            for k in range(60)
-        )
-        + "]\n"
-    ).encode(),  # fmt: skip
+    "trtexec": _trtexec,
     "openvino": lambda: _lines(
         "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)",
         [*[f"conv{k};Status.EXECUTED;Convolution;jit;0.{620 + k};0.620" for k in range(60)], "Total;;;;40.000;40.000"],

@@ -168,7 +168,11 @@ class JsonStream:
                 continue
             except (RecursionError, ValueError) as error:  # nesting beyond reason; an integer of thousands of digits
                 raise self._broken(str(error)) from None
-            if self._at_next >= len(self._buffer) - _LOOK_AHEAD and not self._ended and not isinstance(value, (dict, list, str)):
+            if (
+                self._at_next >= len(self._buffer) - _LOOK_AHEAD
+                and not self._ended
+                and not isinstance(value, (dict, list, str))
+            ):
                 self._fill(step)  # a number may go on in the next chunk
                 continue
             self._at = self._at_next
@@ -212,7 +216,7 @@ class JsonStream:
         return FormatError(
             f"{self.path.name}: not readable as JSON at character {self.offset}: {what}",
             hint="export the file again, or cut it before that place",
-            slug="json-broken",
+            slug="json-damaged",
         )
 
 
@@ -249,16 +253,16 @@ def read_json(path: Path, *, limit_b: int = 1 << 26) -> Any:
         raise FormatError(
             f"{path.name}: not readable as JSON in line {error.lineno}: {error.msg}",
             hint="export the file again",
-            slug="json-broken",
+            slug="json-damaged",
         ) from None
     except (RecursionError, ValueError) as error:
         raise FormatError(
-            f"{path.name}: not readable as JSON: {error}", hint="export the file again", slug="json-broken"
+            f"{path.name}: not readable as JSON: {error}", hint="export the file again", slug="json-damaged"
         ) from None
     if text[end:].strip():
         raise FormatError(
             f"{path.name}: text after the JSON document at character {end}",
             hint="one document per file",
-            slug="json-broken",
+            slug="json-damaged",
         )
     return value

@@ -216,7 +216,7 @@ class SliceColumns:
             some = ", ".join(repr(names[name]) for _, name in left[:3])
             self.log.add(
                 "slice_unclosed",
-                f"{len(left)} slices have no end (such as {some}); nobody knows how long they were, so they are left out",
+                f"{len(left)} slices have no end (such as {some}); how long they were is unknown, so they are left out",
             )
         if len(self._mark_time) > MARKER_LIMIT:
             self.log.add(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from host_files import wire
+from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import FormatError
 from joulemap.estimate import Provenance
 from joulemap.trace import ClockKind
-from host_files import wire
-from host_reading import energy_j, lane, read, slugs, total, trace
 from recording_files import shared_file
 
 BOOT = 10_000_000_000
@@ -65,7 +65,11 @@ def test_text_dump_of_perfettos_own_test_holds_its_joules() -> None:
 
 
 def test_two_streams_with_one_rail_index_are_two_rails(tmp_path: Path) -> None:
-    body = packet(rail(0, "VDD_A"), sequence=1) + packet(rail(0, "VDD_B"), sequence=2) + packet(rail(0, "VDD_A"), sequence=3)
+    body = (
+        packet(rail(0, "VDD_A"), sequence=1)
+        + packet(rail(0, "VDD_B"), sequence=2)
+        + packet(rail(0, "VDD_A"), sequence=3)
+    )
     for k in range(3):
         body += packet(energy(0, 10_000 + 1000 * k, 1_000_000 * k), sequence=1)
         body += packet(energy(0, 10_000 + 1000 * k, 2_000_000 * k), sequence=2)
@@ -88,12 +92,12 @@ def test_packets_that_are_compressed_cut_or_damaged(tmp_path: Path) -> None:
     packed = wire(1, wire(50, zlib.compress(body)))
     assert trace(read("perfetto", packed, tmp_path), "VDD").power_w.tolist() == [1.0, 1.0]
     cut = read("perfetto", body + packet(energy(0, 14_000, 5))[:-3], tmp_path)
-    assert "file_cut" in slugs(cut)
+    assert "tail_cut" in slugs(cut)
     damaged = read("perfetto", body + wire(1, b"\x42\xff\xff"), tmp_path)
     assert "packet_damaged" in slugs(damaged)
     with pytest.raises(FormatError) as caught:
         read("perfetto", body + b"\x55rest of nothing", tmp_path)
-    assert caught.value.slug == "protobuf-broken"
+    assert caught.value.slug == "protobuf-damaged"
 
 
 def test_rail_without_descriptor_is_numbered_and_said(tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_batterystats_is_charge_and_energy_only_with_a_voltage() -> None:
 
 
 def test_batterystats_lines_that_an_app_forged_are_left_out(tmp_path: Path) -> None:
-    text = "9,0,i,vers,36,200,A,B\n9,0,l,pws,3000,120.5,90,150\nhello,9,0,l,pws,1,1,1,1\n9,10001,l,pwi,uid,nonsense\n9,10002,l,pwi,uid,-5\n"
+    text = "9,0,i,vers,36,200,A,B\n9,0,l,pws,3000,120.5,90,150\nhello,9,0,l,pws,1,1,1,1\n9,10001,l,pwi,uid,nonsense\n9,10002,l,pwi,uid,-5\n"  # noqa: E501  # as its tool writes it
     found = read("batterystats", text, tmp_path)
     assert len(found.totals) == 4
-    assert "line_foreign" in slugs(found)
+    assert "line_unreadable" in slugs(found)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import InputError
 from joulemap.estimate import Boundary, Provenance
-from host_reading import energy_j, lane, read, slugs, total, trace
 from recording_files import shared_file
 
 T0 = 1767323045000
@@ -40,12 +40,14 @@ def test_scrapes_with_stamps_are_traces_and_milliseconds_or_seconds(tmp_path: Pa
     line = 'node_rapl_package_joules_total{{index="0"}} {k}00 '
     milli = trace(read("prometheus", scrapes(line + "{t}"), tmp_path), "rapl package 0")
     assert milli.power_w.tolist() == [100.0, 100.0, 100.0]
-    seconds = "".join(f'node_rapl_package_joules_total{{index="0"}} {k}00 {T0 // 1000 + k}.0\n' for k in range(4)) + "# EOF\n"
+    seconds = (
+        "".join(f'node_rapl_package_joules_total{{index="0"}} {k}00 {T0 // 1000 + k}.0\n' for k in range(4)) + "# EOF\n"
+    )
     assert trace(read("prometheus", seconds, tmp_path), "rapl package 0").start_ns == milli.start_ns
 
 
 def test_scrapes_without_stamps_need_a_rate(tmp_path: Path) -> None:
-    text = scrapes("kepler_node_cpu_watts{{zone=\"package\"}} 1{k}.5")
+    text = scrapes('kepler_node_cpu_watts{{zone="package"}} 1{k}.5')
     with pytest.raises(InputError) as caught:
         read("prometheus", text, tmp_path)
     assert caught.value.slug == "rate-needed"
@@ -91,7 +93,9 @@ def test_a_glitch_within_the_limit_is_kept_and_flagged(tmp_path: Path) -> None:
 
 
 def test_a_counter_that_falls_is_a_gap_and_never_negative(tmp_path: Path) -> None:
-    text = "".join(f"node_rapl_package_joules_total {v} {T0 + 1000 * k}\n" for k, v in enumerate((65000, 65500, 30, 530)))
+    text = "".join(
+        f"node_rapl_package_joules_total {v} {T0 + 1000 * k}\n" for k, v in enumerate((65000, 65500, 30, 530))
+    )
     found = read("prometheus", text, tmp_path)
     assert trace(found, "rapl package").gaps.tolist() == [[1, 2]]
     assert "counter_lost" in slugs(found)
@@ -116,7 +120,9 @@ def test_mig_rows_repeat_the_card_and_zeros_of_mig_are_missing(tmp_path: Path) -
     assert [t.channel.name for t in found.traces] == ["dcgm gpu GPU-x"]
     assert trace(found, "dcgm gpu GPU-x").power_w.tolist() == [60.0, 61.0, 62.0, 63.0]
     assert "mig_whole_device" in slugs(found)
-    zeros = scrapes('DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-x",GPU_I_ID="1"}} 0 {t}', "node_rapl_package_joules_total {k}00 {t}")
+    zeros = scrapes(
+        'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-x",GPU_I_ID="1"}} 0 {t}', "node_rapl_package_joules_total {k}00 {t}"
+    )
     found = read("prometheus", zeros, tmp_path)
     assert [t.channel.name for t in found.traces] == ["rapl package"]
     assert "mig_zero" in slugs(found)
@@ -134,8 +140,12 @@ def test_pods_are_estimates_bounded_by_physics(tmp_path: Path) -> None:
 
 
 def test_boundaries_of_sources_are_named(tmp_path: Path) -> None:
-    text = scrapes("node_rapl_package_joules_total {k}00 {t}", "kepler_node_platform_joules_total {k}50 {t}",
-                   'DCGM_FI_DEV_POWER_USAGE{{UUID="g"}} 6{k} {t}', "scaph_host_power_microwatts 1{k}000000 {t}")  # fmt: skip
+    text = scrapes(
+        "node_rapl_package_joules_total {k}00 {t}",
+        "kepler_node_platform_joules_total {k}50 {t}",
+        'DCGM_FI_DEV_POWER_USAGE{{UUID="g"}} 6{k} {t}',
+        "scaph_host_power_microwatts 1{k}000000 {t}",
+    )
     found = read("prometheus", text, tmp_path)
     assert {t.channel.name: t.channel.boundary for t in found.traces} == {
         "rapl package": Boundary.PACKAGE, "kepler platform": Boundary.NODE, "dcgm gpu g": Boundary.BOARD,
@@ -144,7 +154,9 @@ def test_boundaries_of_sources_are_named(tmp_path: Path) -> None:
 
 
 def test_counter_and_power_of_a_card_that_disagree_are_both_kept(tmp_path: Path) -> None:
-    text = scrapes('DCGM_FI_DEV_POWER_USAGE{{UUID="g"}} 65.4 {t}', 'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{UUID="g"}} {k}7400 {t}')
+    text = scrapes(
+        'DCGM_FI_DEV_POWER_USAGE{{UUID="g"}} 65.4 {t}', 'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{UUID="g"}} {k}7400 {t}'
+    )
     text = text.replace(" 07400", " 0").replace("17400", "37400").replace("27400", "74800")
     found = read("prometheus", text.replace("37400 1767323048000", "112200 1767323048000"), tmp_path)
     assert {t.channel.name for t in found.traces} == {"dcgm gpu g", "dcgm gpu g counter"}

@@ -7,18 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.trace import ClockKind
-from host_reading import energy_j, lane, read, slugs, total, trace
 from recording_files import shared_file
 
 CSV = "timestamp, power.draw [W]\n"
 
 
 def test_smi_csv_units_stand_in_header_or_cell_and_missing_forms_are_gaps(tmp_path: Path) -> None:
-    rows = ["2024/10/30 18:42:33.189, 22.89 W", "2024/10/30 18:42:33.289, 24.89", "2024/10/30 18:42:33.389, [N/A]",
-            "2024/10/30 18:42:33.489, [Not Supported]", "2024/10/30 18:42:33.589, N/A", "2024/10/30 18:42:33.689, 25 W"]  # fmt: skip
+    rows = [
+        "2024/10/30 18:42:33.189, 22.89 W",
+        "2024/10/30 18:42:33.289, 24.89",
+        "2024/10/30 18:42:33.389, [N/A]",
+        "2024/10/30 18:42:33.489, [Not Supported]",
+        "2024/10/30 18:42:33.589, N/A",
+        "2024/10/30 18:42:33.689, 25 W",
+    ]
     found = trace(read("nvidia-smi-csv", CSV + "\n".join(rows), tmp_path), "gpu")
     assert found.power_w.tolist() == [22.89, 24.89, 0.0, 0.0, 0.0, 25.0]
     assert found.gaps.tolist() == [[2, 5]]
@@ -50,7 +56,9 @@ def test_smi_csv_says_that_power_draw_may_be_a_mean_of_one_second(tmp_path: Path
 
 
 def test_smi_csv_tells_cards_apart_by_uuid_of_a_gpu_or_mig(tmp_path: Path) -> None:
-    rows = [f"2024/10/30 18:42:3{k}.000, {u}, {w} W" for k in range(3) for u, w in (("GPU-a", 10 + k), ("MIG-b", 20 + k))]
+    rows = [
+        f"2024/10/30 18:42:3{k}.000, {u}, {w} W" for k in range(3) for u, w in (("GPU-a", 10 + k), ("MIG-b", 20 + k))
+    ]
     found = read("nvidia-smi-csv", "timestamp, uuid, power.draw [W]\n" + "\n".join(rows), tmp_path)
     assert [t.channel.name for t in found.traces] == ["gpu GPU-a", "gpu MIG-b"]
     assert trace(found, "gpu MIG-b").power_w.tolist() == [20.0, 21.0, 22.0]
@@ -92,19 +100,21 @@ def test_smi_xml_of_three_driver_generations_reads_the_right_element() -> None:
 
 
 def test_smi_xml_of_many_documents_is_one_trace_and_a_cut_one_is_said(tmp_path: Path) -> None:
-    one = ('<?xml version="1.0" ?>\n<nvidia_smi_log><timestamp>Fri Aug  4 11:44:{s} 2023</timestamp>'
-           "<gpu id='0'><power_readings><power_draw>{w} W</power_draw></power_readings></gpu></nvidia_smi_log>\n")  # fmt: skip
+    one = (
+        '<?xml version="1.0" ?>\n<nvidia_smi_log><timestamp>Fri Aug  4 11:44:{s} 2023</timestamp>'
+        "<gpu id='0'><power_readings><power_draw>{w} W</power_draw></power_readings></gpu></nvidia_smi_log>\n"
+    )
     text = "".join(one.format(s=30 + k, w=60 + k) for k in range(3)) + one.format(s=33, w=63)[:-20]
     found = read("nvidia-smi-xml", text, tmp_path)
     assert trace(found, "gpu0").power_w.tolist() == [60.0, 61.0, 62.0, 63.0]
-    assert "file_cut" in slugs(found)
+    assert "tail_cut" in slugs(found)
 
 
 def test_xml_with_an_entity_is_refused(tmp_path: Path) -> None:
     bomb = '<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a "b">]>\n<nvidia_smi_log>&a;</nvidia_smi_log>'
     with pytest.raises(FormatError) as caught:
         read("nvidia-smi-xml", bomb, tmp_path)
-    assert caught.value.slug == "xml-broken"
+    assert caught.value.slug == "xml-damaged"
 
 
 def test_dmon_with_date_and_time_reads_watts_and_shares() -> None:
@@ -117,7 +127,7 @@ def test_dmon_with_date_and_time_reads_watts_and_shares() -> None:
 
 
 def test_dmon_without_time_needs_a_rate_and_repeats_its_header(tmp_path: Path) -> None:
-    text = "# gpu    pwr     sm\n# Idx      W      %\n    0     61      0\n\n# gpu    pwr     sm\n# Idx      W      %\n    0      -      5\n    0     65      5\n"
+    text = "# gpu    pwr     sm\n# Idx      W      %\n    0     61      0\n\n# gpu    pwr     sm\n# Idx      W      %\n    0      -      5\n    0     65      5\n"  # noqa: E501  # as its tool writes it
     with pytest.raises(InputError) as caught:
         read("nvidia-dmon", text, tmp_path)
     assert caught.value.slug == "rate-needed"
@@ -152,7 +162,10 @@ def test_dcgmi_by_position_with_two_word_entities_and_without_mig_rows() -> None
 
 def test_dcgmi_blank_cells_shift_nothing_and_cut_values_are_missing(tmp_path: Path) -> None:
     head = "#Entity         POWER             TOTEC                   SMCLK\n"
-    text = head + "GPU 0                             123456789               210\nGPU 0           62.5              12345678...             211\nGPU 0           63.5              123518289               212\n"
+    text = (
+        head
+        + "GPU 0                             123456789               210\nGPU 0           62.5              12345678...             211\nGPU 0           63.5              123518289               212\n"  # noqa: E501  # as its tool writes it
+    )
     found = read("dcgmi-dmon", text, tmp_path, rate_hz=1.0)
     assert trace(found, "gpu0").power_w.tolist() == [0.0, 62.5, 63.5]
     assert trace(found, "gpu0").gaps.tolist() == [[0, 1]]
@@ -180,7 +193,7 @@ def test_rocm_smi_second_die_is_no_card_with_0_w() -> None:
 
 
 def test_rocm_smi_loop_needs_a_rate(tmp_path: Path) -> None:
-    text = "device,Average Graphics Package Power (W)\ncard0,142.0\n\ndevice,Average Graphics Package Power (W)\ncard0,144.0\n"
+    text = "device,Average Graphics Package Power (W)\ncard0,142.0\n\ndevice,Average Graphics Package Power (W)\ncard0,144.0\n"  # noqa: E501  # as its tool writes it
     with pytest.raises(InputError) as caught:
         read("rocm-smi", text, tmp_path)
     assert caught.value.slug == "rate-needed"
@@ -204,7 +217,7 @@ def test_amd_smi_watch_repeats_its_header_and_its_blank_lines(tmp_path: Path) ->
 
 
 def test_amd_smi_json_wraps_value_and_unit(tmp_path: Path) -> None:
-    text = '[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}, "gfx_voltage": {"value": 800, "unit": "mV"}}}]'
+    text = '[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}, "gfx_voltage": {"value": 800, "unit": "mV"}}}]'  # noqa: E501  # as its tool writes it
     found = read("amd-smi", text, tmp_path)
     assert total(found, "gpu0_power_w") == 142.0
     assert lane(found, "gpu0 gfx voltage").value.tolist() == [0.8]

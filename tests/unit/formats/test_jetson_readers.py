@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_reading import lane, read, slugs, total, trace
 from joulemap.errors import InputError
 from joulemap.estimate import Boundary
 from joulemap.trace import ClockKind, KernelKind
-from host_reading import lane, read, slugs, total, trace
 from recording_files import shared_file
 
 NANO = (
     "RAM 1903/3964MB (lfb 40x4MB) SWAP 0/1982MB (cached 0MB) IRAM 0/252kB(lfb 252kB) CPU [22%@102,15%@102,off,off] "
-    "EMC_FREQ 0%@1600 GR3D_FREQ 22%@76 APE 25 PLL@38C CPU@41.5C PMIC@100C thermal@40.25C POM_5V_IN {a}/2132 POM_5V_GPU 0/0 "
+    "EMC_FREQ 0%@1600 GR3D_FREQ 22%@76 APE 25 PLL@38C CPU@41.5C PMIC@100C thermal@40.25C POM_5V_IN {a}/2132 POM_5V_GPU 0/0 "  # noqa: E501  # as its tool writes it
     "POM_5V_CPU 500/480"
 )
 ORIN = (
@@ -46,9 +46,7 @@ def test_ram_and_swap_are_no_rails(tmp_path: Path) -> None:
 
 
 def test_tx2_form_of_the_input_rail(tmp_path: Path) -> None:
-    text = "\n".join(
-        f"RAM 1/2MB (lfb 4x2MB) CPU [1%@345] VDD_IN {3566 + k}/3566 VDD_CPU 229/229" for k in range(2)
-    )
+    text = "\n".join(f"RAM 1/2MB (lfb 4x2MB) CPU [1%@345] VDD_IN {3566 + k}/3566 VDD_CPU 229/229" for k in range(2))
     found = read("tegrastats", text, tmp_path, rate_hz=1.0)
     assert trace(found, "VDD_IN").power_w.tolist() == [3.566, 3.567]
     assert found.overlaps == (("VDD_CPU", "VDD_IN"),)
@@ -98,7 +96,13 @@ def test_agx_orin_has_no_total_rail(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("written", "share", "clock_hz"),
-    [("22%", 0.22, None), ("43%@[305,0]", 0.43, 305e6), ("@0", None, 0.0), ("0%@[1300,1300]", 0.0, 1300e6), ("22%@76", 0.22, 76e6)],
+    [
+        ("22%", 0.22, None),
+        ("43%@[305,0]", 0.43, 305e6),
+        ("@0", None, 0.0),
+        ("0%@[1300,1300]", 0.0, 1300e6),
+        ("22%@76", 0.22, 76e6),
+    ],
 )
 def test_gr3d_in_every_form(written: str, share: float | None, clock_hz: float | None, tmp_path: Path) -> None:
     found = read("tegrastats", "\n".join(orin(k, 5000, written) for k in range(2)), tmp_path)
@@ -131,7 +135,10 @@ def test_jtop_row_with_off_and_a_comma_in_the_uptime() -> None:
 
 def test_jtop_total_contains_the_rails_and_a_change_of_mode_is_said(tmp_path: Path) -> None:
     head = "time,uptime,Power VDD_SOC,Power TOT,nvpmodel\n"
-    text = head + '2026-01-02 03:04:05.5,"1 day, 0:00:10",1405,6350,MAXN\n2026-01-02 03:04:06.5,"1 day, 0:00:11",1405,6450,15W\n'
+    text = (
+        head
+        + '2026-01-02 03:04:05.5,"1 day, 0:00:10",1405,6350,MAXN\n2026-01-02 03:04:06.5,"1 day, 0:00:11",1405,6450,15W\n'  # noqa: E501  # as its tool writes it
+    )
     found = read("jtop", text, tmp_path)
     assert trace(found, "TOT").power_w.tolist() == [6.3500000000000005, 6.45]
     assert found.overlaps == (("VDD_SOC", "TOT"),)

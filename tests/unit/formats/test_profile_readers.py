@@ -17,7 +17,12 @@ def test_tflite_run_order_only_and_names_with_commas(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "profile_of_means" in slugs(found)
     head = "==== Run Order ====\nnode type, start, first, avg_ms, %, cdf%, mem KB, times called, name\n"
-    text = head + "ADD, 0.0, 1.0, 0.5, 100%, 100%, 0, 1, [a, b]:3\n\n" + head + "INNER, 0.0, 1.0, 0.5, 100%, 100%, 0, 1, [x]:0\n"
+    text = (
+        head
+        + "ADD, 0.0, 1.0, 0.5, 100%, 100%, 0, 1, [a, b]:3\n\n"
+        + head
+        + "INNER, 0.0, 1.0, 0.5, 100%, 100%, 0, 1, [x]:0\n"
+    )
     found = read("tflite-profile", text, tmp_path)
     assert [p.name for p in found.timelines[0]] == ["ADD [a, b]:3"]
     assert "section_inside" in slugs(found)
@@ -35,7 +40,9 @@ def test_trtexec_profile_takes_means_and_names_with_quotes(tmp_path: Path) -> No
         ("conv1 + relu1", 0, 600_000), ("fc", 600_000, 900_000),
     ]  # fmt: skip
     assert found.metadata["inferences"] == "100"
-    text = '[\n  { "count" : 100 }\n, { "name" : "a "b" c", "timeMs" : 60.0, "averageMs" : 0.6, "percentage" : 66.7 }\n]\n'
+    text = (
+        '[\n  { "count" : 100 }\n, { "name" : "a "b" c", "timeMs" : 60.0, "averageMs" : 0.6, "percentage" : 66.7 }\n]\n'
+    )
     assert [p.name for p in read("trtexec", text, tmp_path).timelines[0]] == ['a "b" c']
 
 

@@ -8,19 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_files import varint, wire
+from host_reading import energy_j
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.building import FindingLog
 from joulemap.formats.json_stream import JsonStream, read_json
 from joulemap.formats.logs import key_of, local_clock, parse_asctime, parse_quantity
-from joulemap.formats.protobuf import decode_message, parse_text_messages
+from joulemap.formats.protobuf import decode_message
+from joulemap.formats.prototext import parse_text_messages
 from joulemap.formats.sampling import Domain, Meaning, SampleBook, chain_interval
 from joulemap.formats.slices import SliceColumns
 from joulemap.formats.xml_tree import read_documents
 from joulemap.trace import Clock, ClockKind
-from host_files import varint, wire
-from host_reading import energy_j
 
 CLOCK = Clock(name="c", kind=ClockKind.MONOTONIC)
 S = 10**9
@@ -69,7 +70,12 @@ def test_one_reading_is_a_stated_figure_with_its_provenance() -> None:
     made.series("a b", Domain(boundary=Boundary.BOARD, provenance=Provenance.ESTIMATED)).add(5, 2.5, 3)
     assert made.traces() == ()
     figure = made.totals[0]
-    assert (figure.key, figure.value, figure.provenance, figure.span) == ("a_b_power_w", 2.5, Provenance.ESTIMATED, "line 3")
+    assert (figure.key, figure.value, figure.provenance, figure.span) == (
+        "a_b_power_w",
+        2.5,
+        Provenance.ESTIMATED,
+        "line 3",
+    )
 
 
 def test_intervals_with_holes_and_overlaps() -> None:
@@ -100,7 +106,14 @@ def test_chained_intervals_follow_each_other_until_a_stamp_contradicts() -> None
 
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
-    [("22.89 W", "", 22.89), ("5299mW", "", 5.299), ("142", "mW", 0.142), ("1485MHz", "", 1.485e9), ("12 %", "", 0.12), ("5", "%", 0.05)],
+    [
+        ("22.89 W", "", 22.89),
+        ("5299mW", "", 5.299),
+        ("142", "mW", 0.142),
+        ("1485MHz", "", 1.485e9),
+        ("12 %", "", 0.12),
+        ("5", "%", 0.05),
+    ],
 )
 def test_quantities(text: str, unit: str, value: float) -> None:
     assert parse_quantity(text, unit) == pytest.approx(value)
@@ -127,7 +140,7 @@ def test_asctime_with_and_without_a_zone() -> None:
 def test_local_clock_is_never_silently_utc() -> None:
     log = FindingLog()
     clock, shift_ns = local_clock(ReadOptions(), log)
-    assert (clock.kind, shift_ns, log.count("clock_local")) == (ClockKind.LOCAL, 0, 1)
+    assert (clock.kind, shift_ns, log.count("zone_unstated")) == (ClockKind.LOCAL, 0, 1)
     clock, shift_ns = local_clock(ReadOptions(utc_offset_s=-28800.0), log)
     assert (clock.kind, shift_ns) == (ClockKind.UTC, 28800 * S)
 
@@ -164,18 +177,29 @@ def test_json_stream_over_the_edges_of_its_buffer(length: int, tmp_path: Path) -
     assert not cut
 
 
-@pytest.mark.parametrize("text", ["[1, 2", "[1, 2,", '[1, 2, "abc', "[1, 2, {", '{"events": [1, 2', '{"events": [1, 2,{"a":'])
+@pytest.mark.parametrize(
+    "text", ["[1, 2", "[1, 2,", '[1, 2, "abc', "[1, 2, {", '{"events": [1, 2', '{"events": [1, 2,{"a":']
+)
 def test_json_stream_of_a_file_that_ends_early(text: str, tmp_path: Path) -> None:
     found, cut = elements(text, tmp_path, arrays=frozenset({"events"}))
     assert [value for _, value in found] == [1, 2]
     assert cut
 
 
-@pytest.mark.parametrize("text", ["[1, oops and a lot more text after it]", "hello", '{1: 2, "long enough": "to see"}', "[1] trailing text", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, oops and a lot more text after it]",
+        "hello",
+        '{1: 2, "long enough": "to see"}',
+        "[1] trailing text",
+        "[" * 100_000,
+    ],
+)
 def test_json_stream_of_no_json_is_a_typed_error(text: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         elements(text, tmp_path)
-    assert caught.value.slug == "json-broken"
+    assert caught.value.slug == "json-damaged"
 
 
 def test_small_json_is_bounded_and_whole(tmp_path: Path) -> None:
@@ -194,20 +218,31 @@ def test_xml_documents_that_follow_each_other(tmp_path: Path) -> None:
     assert found == [("x", True), ("y", False)]
 
 
-SCHEMA = {"M": {1: ("n", "int"), 2: ("s", "string"), 3: ("m", "M"), 4: ("f", "float"), 5: ("b", "bool"), 6: ("u", "uint")}}
+SCHEMA = {
+    "M": {1: ("n", "int"), 2: ("s", "string"), 3: ("m", "M"), 4: ("f", "float"), 5: ("b", "bool"), 6: ("u", "uint")}
+}
 
 
 def test_protobuf_wire_form() -> None:
     body = wire(1, -5) + wire(2, "é") + wire(3, wire(1, 7)) + varint(4 << 3 | 5) + b"\x00\x00\xc0\x3f" + wire(5, 1)
     body += varint(6 << 3 | 2) + varint(3) + varint(1) + varint(300) + wire(99, b"skipped")
-    assert decode_message(SCHEMA, "M", body) == {"n": [-5], "s": ["é"], "m": [{"n": [7]}], "f": [1.5], "b": [True], "u": [1, 300]}
+    assert decode_message(SCHEMA, "M", body) == {
+        "n": [-5],
+        "s": ["é"],
+        "m": [{"n": [7]}],
+        "f": [1.5],
+        "b": [True],
+        "u": [1, 300],
+    }
 
 
-@pytest.mark.parametrize("body", [b"\x08", b"\x12\x05ab", b"\x08" + b"\xff" * 11, b"\x07", b"\x1a\x02\x08", b"\x00\x01"])
+@pytest.mark.parametrize(
+    "body", [b"\x08", b"\x12\x05ab", b"\x08" + b"\xff" * 11, b"\x07", b"\x1a\x02\x08", b"\x00\x01"]
+)
 def test_protobuf_that_is_cut_or_no_message(body: bytes) -> None:
     with pytest.raises(FormatError) as caught:
         decode_message(SCHEMA, "M", body)
-    assert caught.value.slug == "protobuf-broken"
+    assert caught.value.slug == "protobuf-damaged"
 
 
 def test_protobuf_text_form() -> None:
@@ -228,7 +263,12 @@ def test_slices_are_in_order_of_start_the_outer_first() -> None:
     columns.add("t", "late", (10, 20))
     columns.add("t", "inner", (0, 5))
     columns.add("t", "outer", (0, 9))
-    columns.extend(["t"], ["block"], ["k"], (np.array([3, 9]), np.array([4, 8]), np.zeros(2, int), np.zeros(2, int), np.zeros(2, int)))
+    columns.extend(
+        ["t"],
+        ["block"],
+        ["k"],
+        (np.array([3, 9]), np.array([4, 8]), np.zeros(2, int), np.zeros(2, int), np.zeros(2, int)),
+    )
     line = columns.timelines()[0]
     assert [piece.name for piece in line] == ["outer", "inner", "block", "late"]
     assert log.count("backward_stamp") == 1

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from host_files import nsight_database
+from host_reading import lane, read, slugs
 from joulemap.errors import FormatError, InputError
 from joulemap.records.recording import Recording
 from joulemap.trace import ClockKind
-from host_files import nsight_database
-from host_reading import lane, read, slugs
 from recording_files import shared_file
 
 
@@ -46,7 +46,7 @@ def test_chrome_counters_with_ids_are_lanes() -> None:
 
 
 def test_chrome_every_phase(tmp_path: Path) -> None:
-    base = {"pid": 1, "tid": 2}
+    base: dict[str, object] = {"pid": 1, "tid": 2}
     found = chrome(
         {**base, "ph": "M", "name": "process_name", "args": {"name": "app"}},
         {**base, "ph": "M", "name": "thread_name", "args": {"name": "gpu"}},
@@ -57,7 +57,7 @@ def test_chrome_every_phase(tmp_path: Path) -> None:
         {**base, "ph": "b", "ts": 21, "name": "async", "cat": "c", "id": "0x2"},
         {**base, "ph": "e", "ts": 24, "name": "async", "cat": "c", "id": "0x1"},
         {**base, "ph": "e", "ts": 25, "name": "async", "cat": "c", "id": "0x2"},
-        {**base, "ph": "S", "ts": 30, "name": "old", "cat": "c", "id": 3}, {**base, "ph": "F", "ts": 31, "name": "old", "cat": "c", "id": 3},
+        {**base, "ph": "S", "ts": 30, "name": "old", "cat": "c", "id": 3}, {**base, "ph": "F", "ts": 31, "name": "old", "cat": "c", "id": 3},  # noqa: E501  # as its tool writes it
         *({**base, "ph": phase, "ts": 40, "name": phase} for phase in ("i", "I", "R", "n")),
         {**base, "ph": "C", "ts": 41, "name": "load", "args": {"cpu": 0.5, "gpu": "0.25"}},
         *({**base, "ph": phase, "ts": 50, "name": "f", "id": 1} for phase in "stfNODvVcp(),"),
@@ -75,7 +75,7 @@ def test_chrome_every_phase(tmp_path: Path) -> None:
 
 
 def test_chrome_stamps_as_text_keep_every_digit_of_an_epoch(tmp_path: Path) -> None:
-    text = '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":"1712195495519689.123","dur":"0.004"},{"ph":"X","pid":1,"tid":1,"name":"b","ts":1712195495519690.007,"dur":1}]'
+    text = '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":"1712195495519689.123","dur":"0.004"},{"ph":"X","pid":1,"tid":1,"name":"b","ts":1712195495519690.007,"dur":1}]'  # noqa: E501  # as its tool writes it
     assert pieces(read("chrome-trace", text, tmp_path)) == [
         ("a", 1712195495519689123, 1712195495519689127), ("b", 1712195495519690007, 1712195495519691007),
     ]  # fmt: skip
@@ -83,14 +83,17 @@ def test_chrome_stamps_as_text_keep_every_digit_of_an_epoch(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("end", ["", ",", ',\n{"ph":"X","pi', "\n]", ",\n]", ",]\n\n"])
 def test_chrome_files_that_were_not_closed_give_their_whole_events(end: str, tmp_path: Path) -> None:
-    text = '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1,"dur":2},\n{"ph":"X","pid":1,"tid":1,"name":"b","ts":3,"dur":2}' + end
+    text = (
+        '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1,"dur":2},\n{"ph":"X","pid":1,"tid":1,"name":"b","ts":3,"dur":2}'
+        + end
+    )
     found = read("chrome-trace", text, tmp_path)
     assert pieces(found) == [("a", 1000, 3000), ("b", 3000, 5000)]
-    assert ("file_unclosed" in slugs(found)) == ("]" not in end)
+    assert ("recording_unfinished" in slugs(found)) == ("]" not in end)
 
 
 def test_chrome_ends_that_do_not_nest_are_said(tmp_path: Path) -> None:
-    base = {"pid": 1, "tid": 2}
+    base: dict[str, object] = {"pid": 1, "tid": 2}
     found = chrome(
         {**base, "ph": "E", "ts": 1, "name": "x"}, {**base, "ph": "B", "ts": 2, "name": "a"},
         {**base, "ph": "B", "ts": 3, "name": "b"}, {**base, "ph": "E", "ts": 4, "name": "a"},
@@ -128,7 +131,10 @@ def test_torch_recordings_of_both_time_bases(name: str, kernels: int, first_ns: 
 def test_torch_file_written_here_is_epoch_time() -> None:
     found = read("torch-profiler", shared_file("generated", "torch", "torch_cpu_trace.json"), Path())
     assert pieces(found)[0] == ("PyTorch Profiler (0)", 1795967080588101062, 1795967080594739444)
-    assert [mark.name for mark in found.markers[0].markers] == ["Iteration Start: PyTorch Profiler", "Record Window End"]
+    assert [mark.name for mark in found.markers[0].markers] == [
+        "Iteration Start: PyTorch Profiler",
+        "Record Window End",
+    ]
 
 
 def torch(events: list[dict[str, object]], tmp_path: Path, **head: object) -> Recording:
@@ -163,28 +169,33 @@ def test_ort_unfinished_files(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         read("onnxruntime-profile", shared_file("generated", "ort", "ort_unfinished.json"), Path())
     assert caught.value.slug == "recording-empty"
-    row = '{"cat" : "Node","pid" :7,"tid" :7,"dur" :40,"ts" :100,"ph" : "X","name" :"mm_kernel_time","args" : {"op_name" : "MatMul"}}'
+    row = '{"cat" : "Node","pid" :7,"tid" :7,"dur" :40,"ts" :100,"ph" : "X","name" :"mm_kernel_time","args" : {"op_name" : "MatMul"}}'  # noqa: E501  # as its tool writes it
     assert pieces(read("onnxruntime-profile", "[\n" + row + ",\n]", tmp_path)) == [("MatMul mm", 100_000, 140_000)]
     cut = read("onnxruntime-profile", "[\n" + row + ",\n" + row[:40], tmp_path)
     assert pieces(cut) == [("MatMul mm", 100_000, 140_000)]
-    assert "file_unclosed" in slugs(cut)
+    assert "recording_unfinished" in slugs(cut)
 
 
 NSYS = "Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,GreenCtx,Strm,Name\n"
 
 
 def test_nsight_csv_names_may_hold_commas(tmp_path: Path) -> None:
-    text = NSYS + '4113,46,12,1,A100 (0),1,,7,void gemm<float, 4>(float*, int)\n4200,10,13,1,A100 (0),1,,7,"quoted, name"\n'
+    text = (
+        NSYS
+        + '4113,46,12,1,A100 (0),1,,7,void gemm<float, 4>(float*, int)\n4200,10,13,1,A100 (0),1,,7,"quoted, name"\n'
+    )
     found = read("nsight-csv", text + "4300,5,14,,A100 (0),1,,8,[CUDA memcpy Host-to-Device]\n", tmp_path)
     assert pieces(found) == [
-        ("void gemm<float, 4>(float*, int)", 4113, 4159), ("quoted, name", 4200, 4210), ("[CUDA memcpy Host-to-Device]", 4300, 4305),
+        ("void gemm<float, 4>(float*, int)", 4113, 4159), ("quoted, name", 4200, 4210), ("[CUDA memcpy Host-to-Device]", 4300, 4305),  # noqa: E501  # as its tool writes it
     ]  # fmt: skip
     assert found.timelines[0].tracks == ("A100 (0) stream 7", "A100 (0) stream 8")
     assert set(found.timelines[0].kinds) == {"kernel", "transfer"}
 
 
 def test_nsight_csv_in_other_units_of_time(tmp_path: Path) -> None:
-    text = NSYS.replace("Start (ns)", "Start (us)").replace("Duration (ns)", "Duration (us)") + "4.113,46,12,1,A,1,,7,k\n"
+    text = (
+        NSYS.replace("Start (ns)", "Start (us)").replace("Duration (ns)", "Duration (us)") + "4.113,46,12,1,A,1,,7,k\n"
+    )
     assert pieces(read("nsight-csv", text, tmp_path)) == [("k", 4113, 50113)]
 
 
@@ -283,7 +294,7 @@ def test_ftrace_on_other_clocks(name: str) -> None:
 
 def test_markers_of_any_unit_exact_to_the_nanosecond(tmp_path: Path) -> None:
     for head, row in (("start_ns,end_ns,name", "1500,2750,a"), ("start (us),end (us),name", "1.5,2.75,a"),
-                      ("begin_ms;stop_ms;name", "0,0015;0,00275;a"), ("start_s,duration_s,name", "0.0000015,0.00000125,a"),
+                      ("begin_ms;stop_ms;name", "0,0015;0,00275;a"), ("start_s,duration_s,name", "0.0000015,0.00000125,a"),  # noqa: E501  # as its tool writes it
                       ("start [us],dur [us],op", "1.5,1.25,a")):  # fmt: skip
         assert pieces(read("markers", f"{head}\n{row}\n", tmp_path)) == [("a", 1500, 2750)]
 
@@ -306,14 +317,16 @@ def test_markers_with_one_time_are_instants_and_json_lines_work_alike(tmp_path: 
     text = '{"start_us": 1.5, "end_us": 2.75, "name": "a", "track": "t"}\n\nnonsense\n'
     lines = read("markers", text, tmp_path)
     assert pieces(lines) == [("a", 1500, 2750)]
-    assert "line_foreign" in slugs(lines)
+    assert "line_unreadable" in slugs(lines)
 
 
 def test_markers_without_a_unit_must_be_told_it(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read("markers", "start,end,name\n1,2,a\n", tmp_path)
     assert caught.value.slug == "unit-needed"
-    assert pieces(read("markers", "start,end,name\n1,2,a\n", tmp_path, units={"time": "ms"})) == [("a", 10**6, 2 * 10**6)]
+    assert pieces(read("markers", "start,end,name\n1,2,a\n", tmp_path, units={"time": "ms"})) == [
+        ("a", 10**6, 2 * 10**6)
+    ]
 
 
 def test_markers_are_utc_only_when_the_user_says_so(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.trace import ClockKind
-from host_reading import energy_j, lane, read, slugs, total, trace
 from recording_files import shared_file
 
 
@@ -27,12 +27,12 @@ def test_energibridge_energies_are_cumulative_and_twins_of_a_core_count_once(tmp
 
 
 def test_energibridge_cores_that_differ_are_no_twins(tmp_path: Path) -> None:
-    text = "CORE0_ENERGY (J),CORE1_ENERGY (J),Delta,Time\n10,10,0,1700000000000\n11,12,200,1700000000200\n12,13,200,1700000000400\n"
+    text = "CORE0_ENERGY (J),CORE1_ENERGY (J),Delta,Time\n10,10,0,1700000000000\n11,12,200,1700000000200\n12,13,200,1700000000400\n"  # noqa: E501  # as its tool writes it
     assert len(read("energibridge", text, tmp_path).traces) == 2
 
 
 def test_energibridge_first_two_rows_share_a_time(tmp_path: Path) -> None:
-    text = "Delta,PACKAGE_ENERGY (J),Time\n0,100,1700000000000\n199,101,1700000000000\n200,104,1700000000200\n200,108,1700000000400\n"
+    text = "Delta,PACKAGE_ENERGY (J),Time\n0,100,1700000000000\n199,101,1700000000000\n200,104,1700000000200\n200,108,1700000000400\n"  # noqa: E501  # as its tool writes it
     found = read("energibridge", text, tmp_path)
     assert energy_j(trace(found, "PACKAGE")) == pytest.approx(8.0)
     assert "duplicate_stamp" in slugs(found)
@@ -93,7 +93,9 @@ def test_codecarbon_memory_is_a_model_and_the_rest_an_estimate() -> None:
     assert trace(found, "cpu").channel.provenance is Provenance.ESTIMATED
 
 
-CODECARBON = "timestamp,project_name,run_id,duration,emissions,gpu_power,cpu_energy,gpu_energy,ram_energy,energy_consumed\n"
+CODECARBON = (
+    "timestamp,project_name,run_id,duration,emissions,gpu_power,cpu_energy,gpu_energy,ram_energy,energy_consumed\n"
+)
 
 
 def test_codecarbon_one_machine_counted_once_per_rank_is_counted_once(tmp_path: Path) -> None:
@@ -140,11 +142,18 @@ def test_scaphandre_unclosed_report_of_microwatts() -> None:
     assert total(found, "host_power_w") == 12.5
     assert total(found, "socket_0_dram_power_w") == pytest.approx(1.2)
     assert total(found, "process_usr_bin_bench_42_power_w") == 3.5
-    assert "file_unclosed" in slugs(found)
+    assert "recording_unfinished" in slugs(found)
 
 
 def _step(k: int, **more: object) -> str:
-    return json.dumps({"host": {"consumption": 12_000_000.0 + 1e6 * k, "timestamp": 1767323045.5 + k}, "consumers": [], "sockets": [], **more})
+    return json.dumps(
+        {
+            "host": {"consumption": 12_000_000.0 + 1e6 * k, "timestamp": 1767323045.5 + k},
+            "consumers": [],
+            "sockets": [],
+            **more,
+        }
+    )
 
 
 def test_scaphandre_steps_without_host_leave_a_comma(tmp_path: Path) -> None:
@@ -160,7 +169,8 @@ def test_scaphandre_machine_without_dram_has_no_dram_channel(tmp_path: Path) -> 
 
 def test_scaphandre_processes_are_estimates_within_the_host(tmp_path: Path) -> None:
     steps = [
-        _step(k, consumers=[{"exe": "/bin/a", "pid": 7, "consumption": 2e6, "timestamp": 1767323045.5 + k}]) for k in range(3)
+        _step(k, consumers=[{"exe": "/bin/a", "pid": 7, "consumption": 2e6, "timestamp": 1767323045.5 + k}])
+        for k in range(3)
     ]
     found = read("scaphandre", "[" + ",".join(steps) + "]", tmp_path)
     assert trace(found, "process /bin/a 7").channel.provenance is Provenance.ESTIMATED
@@ -193,7 +203,7 @@ def test_green_metrics_microjoules_per_interval_and_the_cut_last_line() -> None:
     package = trace(found, "Package_0")
     assert energy_j(package) == pytest.approx(0.118002)
     assert package.duration_s == pytest.approx(0.100045)
-    assert "file_cut" in slugs(found)
+    assert "tail_cut" in slugs(found)
 
 
 def test_green_metrics_blank_first_line_crlf_and_quoted_details_need_a_unit(tmp_path: Path) -> None:
@@ -240,7 +250,9 @@ def test_carbontracker_epochs_are_not_multiplied_by_the_pue() -> None:
 
 
 def test_carbontracker_consumptions_hold_the_pue() -> None:
-    found = read("carbontracker", shared_file(*LOGS, "32578.444528_2026-11-29T153940Z_carbontracker_output.log"), Path())
+    found = read(
+        "carbontracker", shared_file(*LOGS, "32578.444528_2026-11-29T153940Z_carbontracker_output.log"), Path()
+    )
     assert total(found, "actual_energy_j") == pytest.approx(837 * 1.58, rel=2e-4)
     assert total(found, "predicted_energy_j") == pytest.approx(0.000367419570 * 3.6e6)
     assert found.totals[0].boundary is Boundary.FACILITY
@@ -264,7 +276,9 @@ def test_tasmota_power_may_be_a_list_and_1970_is_no_time(tmp_path: Path) -> None
     assert trace(found, "channel 0").power_w.tolist() == [52.0, 52.0]
     assert total(found, "channel_1_power_w") == 5.0
     early = '{"Time":"1970-01-01T00:00:05","ENERGY":{"Total":1.0,"Power":50}}\n'
-    late = "".join(f'{{"Time":"2026-01-02T03:04:0{k}","ENERGY":{{"Total":{2 + k / 1000},"Power":{52 + k}}}}}\n' for k in range(3))
+    late = "".join(
+        f'{{"Time":"2026-01-02T03:04:0{k}","ENERGY":{{"Total":{2 + k / 1000},"Power":{52 + k}}}}}\n' for k in range(3)
+    )
     mixed = read("tasmota", early + late, tmp_path)
     assert trace(mixed, "channel 0").n == 3
     assert energy_j(trace(mixed, "channel 0 counter")) == pytest.approx(0.002 * 3.6e6)

@@ -81,7 +81,7 @@ class PrometheusReader:
                 continue
             match = _SAMPLE.match(text)
             if match is None:
-                log.add("line_foreign", f"not a sample: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not a sample: {text[:40]!r}", f"line {line}")
                 continue
             sample = self._sample(match, line)
             if sample is None:

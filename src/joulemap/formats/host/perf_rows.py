@@ -101,7 +101,7 @@ def read_rows(path: Path, form: str, log: FindingLog) -> Iterator[PerfRow]:
         if row is not None:
             yield row
         elif "seconds" not in text and "summary" not in text:
-            log.add("line_foreign", f"not a counter of perf stat: {text[:40]!r}", f"line {line}")
+            log.add("line_unreadable", f"not a counter of perf stat: {text[:40]!r}", f"line {line}")
 
 
 def _human_number(text: str, unit: str) -> float:

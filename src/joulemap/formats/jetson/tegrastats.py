@@ -142,7 +142,7 @@ def _samples(path: Path, log: FindingLog) -> Iterator[_Sample]:
     for line, text in read_lines(path):
         if not _LINE.search(text):
             if text.strip():
-                log.add("line_foreign", f"not a line of tegrastats: {text[:40]!r}", f"line {line}", Severity.INFO)
+                log.add("line_unreadable", f"not a line of tegrastats: {text[:40]!r}", f"line {line}", Severity.INFO)
             continue
         match = _STAMP.match(text)
         stamp = read_stamp(log, match.group(1), line) if match else None

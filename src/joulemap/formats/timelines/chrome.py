@@ -59,7 +59,7 @@ class ChromeTraceReader:
             elif isinstance(value, (str, int)):
                 metadata[member] = str(value)
         if stream.truncated:
-            log.add("file_unclosed", "the document was never closed; every whole event was read",
+            log.add("recording_unfinished", "the document was never closed; every whole event was read",
                     f"character {stream.offset}", Severity.INFO)  # fmt: skip
         if not events.seen:
             raise FormatError(f"{path.name} holds no event", hint="Check the writer.", slug="recording-empty")

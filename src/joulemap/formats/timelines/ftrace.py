@@ -75,7 +75,7 @@ class FtraceReader:
                 continue
             match = _EVENT.match(text)
             if match is None:
-                log.add("line_foreign", f"not an event: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not an event: {text[:40]!r}", f"line {line}")
                 continue
             state.seen += 1
             time_ns = decimal_ns(match["time"])
@@ -102,7 +102,7 @@ class FtraceReader:
         book, slices, state = sink
         fields = _STATE.search(match["fields"])
         if fields is None:
-            book.log.add("line_foreign", f"a power event without state: {match['fields'][:40]!r}", f"line {line}")
+            book.log.add("line_unreadable", f"a power event without state: {match['fields'][:40]!r}", f"line {line}")
             return
         value, cpu = int(fields.group(1)), fields.group(2)
         if match["event"] == "cpu_frequency":

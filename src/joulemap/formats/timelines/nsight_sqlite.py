@@ -72,7 +72,9 @@ class NsightSqliteReader:
                     _READ[table](base, name, (slices, book, strings, shift_ns))
         except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise FormatError(
-                f"{path.name} is a damaged database: {error}", hint="Export it from nsys again.", slug="database-broken"
+                f"{path.name} is a damaged database: {error}",
+                hint="Export it from nsys again.",
+                slug="database-damaged",
             ) from error
         markers = slices.markers()
         timelines = slices.timelines()

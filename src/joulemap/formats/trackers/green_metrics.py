@@ -23,8 +23,10 @@ _RAPL = re.compile(r"^(Package|DRAM|PSYS|Core|Cores|Uncore)_(\d+)$", re.IGNORECA
 
 
 class GreenMetricsReader:
-    """Reads provider logs. RAPL's (known by its details, Package_0 and such) are microjoules of the interval that
-    ends at the stamp; for any other provider the unit must be stated, since only its source knows it.
+    """Reads provider logs.
+
+    RAPL's (known by its details, Package_0 and such) are microjoules of the interval that ends at the stamp; for any
+    other provider the unit must be stated, since only its source knows it.
 
     References:
         green-coding-solutions/green-metrics-tool 86d47334, metric_providers/base.py and
@@ -56,7 +58,7 @@ class GreenMetricsReader:
                 continue
             match = _ROW.match(text.rstrip())
             if match is None:
-                log.add("file_cut", f"not a row of a provider: {text[:40]!r}; left out", f"line {line}")
+                log.add("tail_cut", f"not a row of a provider: {text[:40]!r}; left out", f"line {line}")
                 continue
             stamp, value, detail = match.groups()
             name = (detail or "machine").strip('"')

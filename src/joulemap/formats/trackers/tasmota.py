@@ -59,7 +59,7 @@ class TasmotaReader:
             try:
                 message = json.loads(text)
             except (ValueError, RecursionError):
-                log.add("line_foreign", f"not a message: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not a message: {text[:40]!r}", f"line {line}")
                 continue
             energy = message.get("ENERGY") if isinstance(message, dict) else None
             stamp = read_stamp(log, str(message.get("Time")), line) if isinstance(energy, dict) else None

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.trace import ClockKind
-from host_reading import energy_j, lane, read, slugs, total, trace
 from recording_files import shared_file
 
 
@@ -21,7 +21,10 @@ def test_powermetrics_text_lays_elapsed_times_end_to_end() -> None:
     assert package.power_w[:3].tolist() == [1.473, 0.773, 0.396]
     assert cpu.power_w[0] == pytest.approx(trace(found, "E-Cluster").power_w[0] + trace(found, "P-Cluster").power_w[0])
     assert package.edges_ns is not None
-    assert (package.edges_ns[1] - package.edges_ns[0], package.edges_ns[2] - package.edges_ns[1]) == (104_510_000, 104_810_000)
+    assert (package.edges_ns[1] - package.edges_ns[0], package.edges_ns[2] - package.edges_ns[1]) == (
+        104_510_000,
+        104_810_000,
+    )
     assert package.clock.kind is ClockKind.UTC
     assert package.edges_ns[1] == 1699616228 * 10**9  # 12:37:08 +0100
     assert package.channel.provenance is Provenance.ESTIMATED
@@ -40,7 +43,9 @@ def test_powermetrics_of_macos_13_has_combined_and_no_package(tmp_path: Path) ->
 
 
 def test_powermetrics_time_that_was_lost_is_a_gap(tmp_path: Path) -> None:
-    block = "*** Sampled system activity (Fri Nov 10 12:37:{s:02d} 2023 +0000) (1000.0ms elapsed) ***\nCPU Power: 900 mW\n"
+    block = (
+        "*** Sampled system activity (Fri Nov 10 12:37:{s:02d} 2023 +0000) (1000.0ms elapsed) ***\nCPU Power: 900 mW\n"
+    )
     found = read("powermetrics-text", "".join(block.format(s=s) for s in (1, 2, 12, 13)), tmp_path)
     assert trace(found, "CPU").gaps.tolist() == [[2, 3]]
     assert trace(found, "CPU").duration_s == pytest.approx(13.0)
@@ -70,7 +75,9 @@ def _plist(second: int, **processor: float) -> bytes:
 
 
 def test_powermetrics_plists_in_a_file_are_split_at_nul_and_apple_energies_are_mj(tmp_path: Path) -> None:
-    body = _plist(5, package_energy=1500.0, cpu_energy=900.0) + b"\0" + _plist(6, package_energy=1600.0, cpu_energy=950.0)
+    body = (
+        _plist(5, package_energy=1500.0, cpu_energy=900.0) + b"\0" + _plist(6, package_energy=1600.0, cpu_energy=950.0)
+    )
     found = read("powermetrics-plist", body, tmp_path)
     assert trace(found, "Package").power_w.tolist() == [1.5, 1.6]
     assert ("CPU", "Package") in found.overlaps
@@ -133,7 +140,7 @@ def test_uprof_rows_have_times_of_day_and_the_preamble_the_date() -> None:
 
 
 def test_uprof_passes_midnight_and_needs_its_date(tmp_path: Path) -> None:
-    rows = "PROFILE RECORDS,\nRecordId,Timestamp,socket0-package-power\n1,23:59:59:500,9\n2,00:00:00:500,10\n3,00:00:01:500,11\n"
+    rows = "PROFILE RECORDS,\nRecordId,Timestamp,socket0-package-power\n1,23:59:59:500,9\n2,00:00:00:500,10\n3,00:00:01:500,11\n"  # noqa: E501  # as its tool writes it
     found = trace(read("uprof", "Profile Start Time:,Jan-02-2026_23-59-58\n" + rows, tmp_path), "socket0-package-power")
     assert found.duration_s == pytest.approx(3.0)
     with pytest.raises(FormatError) as caught:
@@ -162,11 +169,13 @@ def test_srum_splits_from_the_right_and_keeps_meters_apart() -> None:
 def test_srum_rows_of_one_application_and_time_are_added(tmp_path: Path) -> None:
     head = "AppId, UserId, TimeStamp, TimeInMSec, TotalEnergyConsumption\r\n"
     row = "app, S-1, 2026-01-02T03:00:00.0000, 60000, {}\r\n"
-    assert energy_j(trace(read("srum", head + row.format(100) + row.format(50), tmp_path), "app")) == pytest.approx(0.15)
+    assert energy_j(trace(read("srum", head + row.format(100) + row.format(50), tmp_path), "app")) == pytest.approx(
+        0.15
+    )
 
 
 TURBO = "Core\tCPU\tAvg_MHz\tBusy%\tTotl%C0Any%C0\tGFX%C0\tCPUGFX%Pkg%pc2\tPkgWatt\tCorWatt\tGFXWattRAMWatt\tSysWatt\n"
-TURBO_ROW = "-\t-\t23\t1.5\t2.0\t3.0\t4.0\t5\t6\t{w}\t3.5\t0.5\t1.0\t100\n0\t0\t23\t1.5\t2\t3\t4\t5\t6\t9\t3\t0\t1\t100\n0\t1\t23\t1.5\n"
+TURBO_ROW = "-\t-\t23\t1.5\t2.0\t3.0\t4.0\t5\t6\t{w}\t3.5\t0.5\t1.0\t100\n0\t0\t23\t1.5\t2\t3\t4\t5\t6\t9\t3\t0\t1\t100\n0\t1\t23\t1.5\n"  # noqa: E501  # as its tool writes it
 
 
 def test_turbostat_names_that_lost_their_tab_and_ragged_threads(tmp_path: Path) -> None:
@@ -220,7 +229,10 @@ def test_powertop_without_battery_has_a_summary_and_no_power() -> None:
 
 
 def test_perf_interval_values_are_deltas_and_the_last_is_shorter(tmp_path: Path) -> None:
-    text = "".join(f"     {t},{e},Joules,power/energy-pkg/,1,100.00,,\n" for t, e in (("1.000000000", 10), ("2.000000000", 12), ("2.500000000", 5)))
+    text = "".join(
+        f"     {t},{e},Joules,power/energy-pkg/,1,100.00,,\n"
+        for t, e in (("1.000000000", 10), ("2.000000000", 12), ("2.500000000", 5))
+    )
     found = trace(read("perf-stat", "# started on x\n" + text, tmp_path), "package")
     assert found.power_w.tolist() == [10.0, 12.0, 10.0]
     assert energy_j(found) == pytest.approx(27.0)
@@ -228,7 +240,7 @@ def test_perf_interval_values_are_deltas_and_the_last_is_shorter(tmp_path: Path)
 
 
 def test_perf_not_counted_and_not_supported_are_missing_never_0(tmp_path: Path) -> None:
-    rows = ["1.000000000,10,Joules,power/energy-pkg/,1,100.00,,", "2.000000000,<not counted>,Joules,power/energy-pkg/,0,0.00,,",
+    rows = ["1.000000000,10,Joules,power/energy-pkg/,1,100.00,,", "2.000000000,<not counted>,Joules,power/energy-pkg/,0,0.00,,",  # noqa: E501  # as its tool writes it
             "3.000000000,12,Joules,power/energy-pkg/,1,100.00,,"]  # fmt: skip
     found = trace(read("perf-stat", "\n".join(rows), tmp_path), "package")
     assert found.gaps.tolist() == [[1, 2]]
@@ -237,10 +249,16 @@ def test_perf_not_counted_and_not_supported_are_missing_never_0(tmp_path: Path) 
 
 def test_perf_human_comma_is_thousands_in_english_and_decimal_elsewhere(tmp_path: Path) -> None:
     head = " Performance counter stats for 'system wide':\n\n"
-    english = read("perf-stat", head + "      1,234.56 Joules power/energy-pkg/\n     1,990,524      cycles\n", tmp_path)
+    english = read(
+        "perf-stat", head + "      1,234.56 Joules power/energy-pkg/\n     1,990,524      cycles\n", tmp_path
+    )
     assert total(english, "package_energy_j") == 1234.56
     assert total(english, "cycles_count") == 1990524.0
-    german = read("perf-stat", head + "          0,05 Joules power/energy-pkg/\n      1.234,56 Joules power/energy-ram/\n", tmp_path)
+    german = read(
+        "perf-stat",
+        head + "          0,05 Joules power/energy-pkg/\n      1.234,56 Joules power/energy-ram/\n",
+        tmp_path,
+    )
     assert total(german, "package_energy_j") == 0.05
     assert total(german, "dram_energy_j") == 1234.56
 
@@ -271,13 +289,15 @@ def test_perf_decimal_comma_between_commas(tmp_path: Path) -> None:
 
 
 def test_perf_json_values_are_text(tmp_path: Path) -> None:
-    line = '{{"interval" : {t}, "counter-value" : "{e}", "unit" : "Joules", "event" : "power/energy-pkg/", "event-runtime" : 1}}\n'
+    line = '{{"interval" : {t}, "counter-value" : "{e}", "unit" : "Joules", "event" : "power/energy-pkg/", "event-runtime" : 1}}\n'  # noqa: E501  # as its tool writes it
     found = read("perf-stat", line.format(t=1.0, e="10.500000") + line.format(t=2.0, e="11.500000"), tmp_path)
     assert trace(found, "package").power_w.tolist() == [10.5, 11.5]
 
 
 def test_perf_per_cpu_values_stay_apart(tmp_path: Path) -> None:
-    text = "".join(f"     {t}.000000000,CPU{c},{10 + c},Joules,power/energy-pkg/,1,100.00,,\n" for t in (1, 2) for c in (0, 8))
+    text = "".join(
+        f"     {t}.000000000,CPU{c},{10 + c},Joules,power/energy-pkg/,1,100.00,,\n" for t in (1, 2) for c in (0, 8)
+    )
     found = read("perf-stat", text, tmp_path)
     assert {t.channel.name for t in found.traces} == {"package CPU0", "package CPU8"}
 
@@ -298,7 +318,7 @@ def test_perf_files_with_intervals(name: str, lane_name: str, first: float) -> N
 
 
 @pytest.mark.parametrize(("name", "key", "value"), [
-    ("stat_x.csv", "cpu_clock_s", 0.78e-3), ("stat_json.txt", "cpu_clock_s", 0.660871e-3), ("stat_x_r3.csv", "task_clock_s", 0.74e-3),
+    ("stat_x.csv", "cpu_clock_s", 0.78e-3), ("stat_json.txt", "cpu_clock_s", 0.660871e-3), ("stat_x_r3.csv", "task_clock_s", 0.74e-3),  # noqa: E501  # as its tool writes it
 ])  # fmt: skip
 def test_perf_files_of_a_whole_run(name: str, key: str, value: float) -> None:
     found = read("perf-stat", shared_file("generated", "perf_stat", name), Path())
