@@ -104,6 +104,17 @@ def test_chrome_ends_that_do_not_nest_are_said(tmp_path: Path) -> None:
     assert {"slice_unopened", "slice_misnested", "backward_stamp"} <= slugs(found)
 
 
+def test_chrome_base_of_a_proton_trace_makes_it_utc(tmp_path: Path) -> None:
+    event: dict[str, object] = {"ph": "X", "pid": 1, "tid": 1, "name": "a", "ts": 1.5, "dur": 2}
+    found = chrome(event, tmp_path=tmp_path, baseTimeNanoseconds=1735632360 * 10**9)
+    assert pieces(found) == [("a", 1735632360 * 10**9 + 1500, 1735632360 * 10**9 + 3500)]
+    assert found.timelines[0].clock.kind is ClockKind.UTC
+    odd = chrome(event, tmp_path=tmp_path, baseTimeNanoseconds=17)
+    assert pieces(odd) == [("a", 1500, 3500)]
+    assert odd.timelines[0].clock.kind is ClockKind.MONOTONIC
+    assert "base_unused" in slugs(odd)
+
+
 def test_tvm_means_laid_end_to_end_are_a_profile() -> None:
     found = read("chrome-trace", shared_file("handmade", "tvm", "_tvmdbg_execution_trace.json"), Path())
     assert ("dense", 0, 12500) in pieces(found)

@@ -19,9 +19,9 @@ from joulemap.formats.sampling import SampleBook
 from joulemap.formats.slices import SliceColumns
 from joulemap.formats.values import decimal_ns
 from joulemap.records.recording import MarkerTrack
-from joulemap.trace import Clock, Timeline
+from joulemap.trace import Clock, ClockKind, Timeline
 
-__all__ = ["TraceEvents", "microseconds"]
+__all__ = ["EPOCH_NS", "TraceEvents", "microseconds"]
 
 _FLOWS = frozenset("stf")
 _OBJECTS = frozenset("NOD")
@@ -29,6 +29,8 @@ _INSTANTS = frozenset({"i", "I", "R", "n", "P"})
 _ASYNC_BEGIN = frozenset({"b", "S"})
 _ASYNC_END = frozenset({"e", "F"})
 _LIMIT_NS = 1 << 62
+EPOCH_NS = (1_400_000_000_000_000_000, 4_000_000_000_000_000_000)
+"""Instants that epoch stamps of a trace can have: 2014 to 2096."""
 
 
 def microseconds(value: Any) -> int:
@@ -156,7 +158,7 @@ class TraceEvents:
         for key, value in event["args"].items():
             try:
                 number = math.nan if value is None else float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 self.log.add("value_unreadable", f"counter {name} {key} is no number", f"event {self.seen}")
                 continue
             self.book.lane(f"{event.get('pid', '')} {name} {key}".strip(), "1", time_ns, number)
@@ -173,6 +175,18 @@ class TraceEvents:
         """Moves everything in time."""
         self.slices.shift(offset_ns)
         self.book.shift_lanes(offset_ns)
+
+    def rebase(self, base: str) -> bool:
+        """Moves everything by a stated epoch base in ns, onto UTC; returns False when the sum is no time of ours."""
+        bounds = self.slices.bounds()
+        if bounds is None or not base.isascii() or not base.isdigit() or len(base) > 19:
+            return False
+        offset_ns = int(base)
+        if not EPOCH_NS[0] <= bounds[0] + offset_ns <= bounds[1] + offset_ns <= EPOCH_NS[1]:
+            return False
+        self.shift(offset_ns)
+        self.slices.clock = self.book.clock = Clock(name="host", kind=ClockKind.UTC)
+        return True
 
     def timelines(self, kinder: Callable[[str], str] | None = None) -> tuple[Timeline, ...]:
         """Returns the slices, their tracks named by the processes and threads that the events named."""
