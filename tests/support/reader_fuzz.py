@@ -7,7 +7,9 @@ megabyte.
 
 from __future__ import annotations
 
+import copy
 import io
+import json
 import random
 import re
 import struct
@@ -16,6 +18,7 @@ import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,12 +59,25 @@ class Mutator:
         self._arrow = seed.startswith(b"ARROW1")
         self._table = self._arrow or seed.startswith(b"PAR1")
         self._text = not self._zip and _is_text(seed)
+        self._document = self._parse(seed)
+
+    @staticmethod
+    def _parse(seed: bytes) -> object | None:
+        if not seed.lstrip().startswith((b"{", b"[")):
+            return None
+        try:
+            document: object = json.loads(seed)
+        except ValueError:
+            return None
+        return document
 
     def draw(self) -> bytes:
         """Returns one mutant; one in twenty is damaged without regard to the structure."""
         rng = self._rng
         if rng.random() < 0.05:
             return self._blunt(self._seed)
+        if self._document is not None and rng.random() < 0.5:
+            return self._leaves()
         if self._zip:
             return self._members()
         if self._jls:
@@ -118,6 +134,39 @@ class Mutator:
             spot = rng.randrange(len(lines[at]) + 1)
             lines[at] = lines[at][:spot] + rng.choice(_HOSTILE) + lines[at][spot:]
         return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+    def _leaves(self) -> bytes:
+        """Returns the JSON document with one member or element changed, so that it stays a document."""
+        rng = self._rng
+        document = copy.deepcopy(self._document)
+        places: list[tuple[Any, Any]] = []
+        pending = [document]
+        while pending:
+            node = pending.pop()
+            items = (
+                list(node.items())
+                if isinstance(node, dict)
+                else list(enumerate(node))
+                if isinstance(node, list)
+                else []
+            )
+            places += [(node, key) for key, _ in items]
+            pending += [value for _, value in items if isinstance(value, (dict, list))]
+        if places:
+            node, key = rng.choice(places)
+            kind = rng.randrange(5)
+            if kind == 0:
+                del node[key]
+            elif kind == 1:
+                node[key] = rng.choice(_HOSTILE)
+            elif kind == 2:
+                node[key] = rng.choice((None, True, [], {}, 1e308, -1, 1 << 70, 10**400, float("nan")))
+            elif kind == 3:
+                node[key] = rng.randrange(10 ** rng.randrange(1, 20))
+            else:
+                other, where = rng.choice(places)
+                node[key] = copy.deepcopy(other[where]) if where in other or isinstance(other, list) else None
+        return json.dumps(document).encode()
 
     def _fields(self, body: bytes) -> bytes:
         rng = self._rng

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
+from joulemap.formats.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
@@ -219,6 +220,7 @@ def _clear_lost(
         if lost.any():
             block[lost] = 0.0
             parts.append(gap_ranges(lost) + at)
+        release_pages(power_w)
     if not parts:
         return np.empty((0, 2), np.int64)
     gaps = np.concatenate(parts)

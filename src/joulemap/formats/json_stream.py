@@ -28,6 +28,7 @@ __all__ = ["JsonStream", "read_json"]
 _CHUNK_B = 1 << 20
 _MAX_ELEMENT = 1 << 25  # characters of one element; a bounded reader must stop somewhere
 _SEPARATORS = re.compile(r"[\s,\x00]*")
+_LOOK_AHEAD = 3  # a number may go on behind the buffer: ``1.``, ``1e-``
 _SPACE = re.compile(r"\s*")
 
 
@@ -118,16 +119,27 @@ class JsonStream:
 
     def _elements(self, member: str) -> Iterator[tuple[str, Any]]:
         self._at += 1
+        skip, decode = _SEPARATORS.match, _decode_at
         while True:
-            # The loop of a gigabyte: locals, one regular expression and one decode per element.
-            match = _SEPARATORS.match(self._buffer, self._at)
-            self._at = match.end() if match else self._at
-            if self._at >= len(self._buffer):
-                if not self._peek(_SEPARATORS):
-                    self.truncated = True
-                    return
-                continue
-            if self._buffer[self._at] == "]":
+            # The loop of a gigabyte: as long as elements lie whole in the buffer, one match and one decode each.
+            buffer, at = self._buffer, self._at
+            try:
+                while True:
+                    match = skip(buffer, at)
+                    at = match.end() if match else at
+                    value, end = decode(buffer, at)
+                    if end >= len(buffer) - _LOOK_AHEAD:
+                        break
+                    self._at = at = end
+                    yield member, value
+            except (ValueError, RecursionError):
+                pass  # the closing bracket, the end of the buffer, or damage: told apart below
+            self._at = at
+            character = self._peek(_SEPARATORS)
+            if not character:
+                self.truncated = True
+                return
+            if character == "]":
                 self._at += 1
                 return
             value = self._value()
@@ -156,7 +168,11 @@ class JsonStream:
                 continue
             except (RecursionError, ValueError) as error:  # nesting beyond reason; an integer of thousands of digits
                 raise self._broken(str(error)) from None
-            if self._at_next >= len(self._buffer) - 3 and not self._ended and not isinstance(value, (dict, list, str)):
+            if (
+                self._at_next >= len(self._buffer) - _LOOK_AHEAD
+                and not self._ended
+                and not isinstance(value, (dict, list, str))
+            ):
                 self._fill(step)  # a number may go on in the next chunk
                 continue
             self._at = self._at_next
@@ -200,7 +216,7 @@ class JsonStream:
         return FormatError(
             f"{self.path.name}: not readable as JSON at character {self.offset}: {what}",
             hint="export the file again, or cut it before that place",
-            slug="json-broken",
+            slug="json-damaged",
         )
 
 
@@ -237,16 +253,16 @@ def read_json(path: Path, *, limit_b: int = 1 << 26) -> Any:
         raise FormatError(
             f"{path.name}: not readable as JSON in line {error.lineno}: {error.msg}",
             hint="export the file again",
-            slug="json-broken",
+            slug="json-damaged",
         ) from None
     except (RecursionError, ValueError) as error:
         raise FormatError(
-            f"{path.name}: not readable as JSON: {error}", hint="export the file again", slug="json-broken"
+            f"{path.name}: not readable as JSON: {error}", hint="export the file again", slug="json-damaged"
         ) from None
     if text[end:].strip():
         raise FormatError(
             f"{path.name}: text after the JSON document at character {end}",
             hint="one document per file",
-            slug="json-broken",
+            slug="json-damaged",
         )
     return value

@@ -54,7 +54,7 @@ def local_clock(
 
     Args:
         options: its ``utc_offset_s`` says the zone.
-        log: takes ``clock_local``.
+        log: takes ``zone_unstated``.
         name: of the clock.
         resolution_ns: smallest written step, ns.
     """
@@ -64,7 +64,7 @@ def local_clock(
             -round(options.utc_offset_s * 1e9),
         )
     log.add(
-        "clock_local",
+        "zone_unstated",
         "the stamps are local time without a zone; they are kept as local and do not line up with UTC by themselves",
         severity=Severity.INFO,
     )

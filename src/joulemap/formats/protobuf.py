@@ -1,23 +1,21 @@
-"""Protocol buffers by a small schema: wire form and text form into the same trees, unknown fields skipped.
+"""Protocol buffers in wire form by a small schema: messages into trees, unknown fields skipped.
 
 A message becomes a dictionary from field name to the list of its values in file order. Only the fields that a schema
 names are decoded. It knows nothing of any message's meaning.
 
 References:
-    Protocol Buffers documentation, "Encoding" (wire types 0, 1, 2, 5; varints; packed fields) and "Text Format
-    Language Specification" (messages in braces, ``#`` comments, C escapes, adjacent strings joined).
+    Protocol Buffers documentation, "Encoding" (wire types 0, 1, 2, 5; varints; packed fields).
 """
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joulemap.errors import FormatError
 
-__all__ = ["Message", "Schema", "decode_message", "iter_fields", "parse_text_messages", "read_varint"]
+__all__ = ["Message", "Schema", "decode_message", "iter_fields", "read_varint"]
 
 Message = dict[str, list[Any]]
 Schema = Mapping[str, Mapping[int, tuple[str, str]]]
@@ -29,7 +27,7 @@ _MAX_DEPTH = 32
 
 
 def _broken(what: str, at: int, place: str) -> FormatError:
-    return FormatError(f"{place}: {what} at byte {at}", hint="copy or pull the file again", slug="protobuf-broken")
+    return FormatError(f"{place}: {what} at byte {at}", hint="copy or pull the file again", slug="protobuf-damaged")
 
 
 def read_varint(data: bytes, at: int, *, place: str = "protobuf") -> tuple[int, int]:
@@ -100,20 +98,9 @@ def decode_message(schema: Schema, message: str, data: bytes, *, place: str = "p
         name, kind = known
         values = tree.setdefault(name, [])
         if kind in _VARINT_KINDS:
-            if wire == 2:  # packed
-                at = 0
-                while at < len(raw):
-                    item, at = read_varint(raw, at, place=place)
-                    values.append(_scalar(kind, item))
-            elif wire == 0:
-                values.append(_scalar(kind, raw))
-            else:
-                values.append(int.from_bytes(raw, "little"))
+            values.extend(_integers(kind, wire, raw, place))
         elif kind in ("float", "double"):
-            wanted = 5 if kind == "float" else 1
-            if wire != wanted:
-                raise _broken(f"field {name} has wire type {wire}", 0, place)
-            values.append(struct.unpack("<f" if kind == "float" else "<d", raw)[0])
+            values.append(_floating(kind, wire, raw, f"{place}, field {name}"))
         elif wire != 2:
             raise _broken(f"field {name} has wire type {wire}", 0, place)
         elif kind == "string":
@@ -125,155 +112,28 @@ def decode_message(schema: Schema, message: str, data: bytes, *, place: str = "p
     return tree
 
 
+def _integers(kind: str, wire: int, raw: Any, place: str) -> list[int | bool]:
+    """Returns the values of a field of whole numbers: one, or several packed into one."""
+    if wire == 0:
+        return [_scalar(kind, raw)]
+    if wire != 2:
+        return [int.from_bytes(raw, "little")]
+    values: list[int | bool] = []
+    at = 0
+    while at < len(raw):
+        item, at = read_varint(raw, at, place=place)
+        values.append(_scalar(kind, item))
+    return values
+
+
+def _floating(kind: str, wire: int, raw: Any, place: str) -> float:
+    if wire != (5 if kind == "float" else 1):
+        raise _broken(f"wire type {wire} for a {kind}", 0, place)
+    value: float = struct.unpack("<f" if kind == "float" else "<d", raw)[0]
+    return value
+
+
 def _scalar(kind: str, raw: int) -> int | bool:
     if kind == "int":
         return raw - (1 << 64) if raw >> 63 else raw
     return bool(raw) if kind == "bool" else raw
-
-
-_TOKEN = re.compile(
-    r"""\s+ | \#[^\n]* | (?P<word>[A-Za-z_][A-Za-z0-9_.]*) | (?P<number>[-+]?[0-9.][0-9A-Za-z_.+-]*)
-    | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') | (?P<mark>[{}<>:;,\[\]-])""",
-    re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-
-
-def _unescape(match: re.Match[str]) -> str:
-    code = match.group(1)
-    if code[0] == "x" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    if code[0] in "01234567":
-        return chr(int(code, 8) & 0xFF)
-    return _ESCAPES.get(code, code)
-
-
-class _Words:
-    """Tokens of a text-format document with one of look-ahead."""
-
-    def __init__(self, text: str, place: str) -> None:
-        self.place = place
-        self.text = text
-        self.at = 0
-        self.kind = self.value = ""
-        self.advance()
-
-    def advance(self) -> tuple[str, str]:
-        """Returns the current (kind, value) and steps to the next; the end has kind ``end``."""
-        current = (self.kind, self.value)
-        while True:
-            if self.at >= len(self.text):
-                self.kind, self.value = "end", ""
-                return current
-            match = _TOKEN.match(self.text, self.at)
-            if match is None:
-                raise self.broken(f"unexpected {self.text[self.at]!r}")
-            self.at = match.end()
-            if match.lastgroup is not None:
-                self.kind, self.value = match.lastgroup, match.group()
-                return current
-
-    def broken(self, what: str) -> FormatError:
-        """Returns the error for the current place."""
-        line = self.text.count("\n", 0, self.at) + 1
-        return FormatError(
-            f"{self.place}: {what} in line {line}",
-            hint="write the trace with --txt or --out again",
-            slug="protobuf-broken",
-        )
-
-
-def parse_text_messages(schema: Schema, root: str, text: str, *, place: str = "text proto") -> Message:
-    """Returns the named fields of a message in text form.
-
-    Raises:
-        FormatError: the text is no message.
-    """
-    words = _Words(text, place)
-    return _text_fields(schema, root, words, 0)
-
-
-def _text_fields(schema: Schema, message: str | None, words: _Words, depth: int) -> Message:
-    """Returns the fields up to the closing mark; ``message`` is None inside a field that the schema does not name."""
-    if depth > _MAX_DEPTH:
-        raise words.broken("messages nested too deep")
-    names = {name: kind for name, kind in schema[message].values()} if message else {}
-    tree: Message = {}
-    while True:
-        kind, name = words.advance()
-        if kind == "end" or (kind == "mark" and name in "}>"):
-            if (kind == "end") != (depth == 0):
-                raise words.broken("a brace without its partner")
-            return tree
-        if kind == "mark" and name in ";,":
-            continue
-        if kind == "mark" and name == "[":  # an extension name
-            while words.advance() != ("mark", "]"):
-                if words.kind == "end":
-                    raise words.broken("a bracket without its partner")
-            name = ""
-        elif kind != "word":
-            raise words.broken(f"a field name was expected, not {name!r}")
-        colon = (words.kind, words.value) == ("mark", ":")
-        if colon:
-            words.advance()
-        wanted = names.get(name)
-        if (words.kind, words.value) == ("mark", "["):
-            words.advance()
-            while (words.kind, words.value) != ("mark", "]"):
-                if words.kind == "end":
-                    raise words.broken("a bracket without its partner")
-                if (words.kind, words.value) == ("mark", ","):
-                    words.advance()
-                    continue
-                _text_value(schema, wanted, words, tree, name, depth)
-            words.advance()
-        else:
-            _text_value(schema, wanted, words, tree, name, depth)
-
-
-def _text_value(schema: Schema, wanted: str | None, words: _Words, tree: Message, name: str, depth: int) -> None:
-    kind, value = words.advance()
-    result: Any
-    if kind == "mark" and value in "{<":
-        nested = wanted if wanted in schema else None
-        result = _text_fields(schema, nested, words, depth + 1)
-        if nested is None:
-            return
-    elif kind == "string":
-        parts = [_ESCAPE.sub(_unescape, value[1:-1])]
-        while words.kind == "string":
-            parts.append(_ESCAPE.sub(_unescape, words.advance()[1][1:-1]))
-        result = "".join(parts)
-        if wanted == "bytes":
-            result = result.encode("latin-1", "replace")
-    elif kind in ("number", "word"):
-        result = _text_scalar(wanted, value, words)
-    elif (kind, value) == ("mark", "-") and words.kind in ("number", "word"):
-        result = _text_scalar(wanted, "-" + words.advance()[1], words)
-    else:
-        raise words.broken(f"a value was expected for {name or 'an extension'}")
-    if wanted is not None:
-        if wanted in schema and not isinstance(result, dict):
-            raise words.broken(f"field {name} is a message")
-        if wanted in ("uint", "int", "float", "double") and isinstance(result, (str, dict)) and kind != "word":
-            raise words.broken(f"field {name} is a number")
-        tree.setdefault(name, []).append(result)
-
-
-def _text_scalar(wanted: str | None, value: str, words: _Words) -> Any:
-    if wanted is None:
-        return value
-    if wanted == "bool":
-        return value.lower() in ("true", "t", "1")
-    try:
-        if wanted in ("float", "double"):
-            return float(value.rstrip("fF") if value.lower() not in ("inf", "-inf") else value)
-        if wanted in ("uint", "int"):
-            return int(value, 0)
-    except ValueError:
-        if value[0].isalpha():
-            return value  # an enumerator's name
-        raise words.broken(f"{value!r} is no number") from None
-    return value

@@ -23,7 +23,7 @@ def sample_store(count: int) -> NDArray[np.float32]:
         return np.memmap(handle, np.float32, "r+", shape=(count,))
 
 
-def release_pages(store: NDArray[np.float32]) -> None:
+def release_pages(store: NDArray[np.float32] | NDArray[np.float64]) -> None:
     """Lets the system take back the memory of samples that lie in a temporary file; their values stay."""
     mapped = getattr(store, "_mmap", None)
     if mapped is not None:

@@ -67,14 +67,24 @@ class SliceColumns:
 
     def add(self, track: Hashable, name: str, span: tuple[int, int], kind: str = "") -> None:
         """Appends a slice; one that ends before it starts is said and left out."""
-        self._put(self._tracks.put(track), self._names.put(name), span, self._kinds.put(kind))
+        start_ns, end_ns = span
+        if not -_LIMIT_NS < start_ns <= end_ns < _LIMIT_NS:
+            self._refuse(start_ns)
+            return
+        tracks, names, kinds = self._tracks.index, self._names.index, self._kinds.index
+        self._start.append(start_ns)
+        self._end.append(end_ns)
+        self._track.append(tracks.setdefault(track, len(tracks)))
+        self._name.append(names.setdefault(name, len(names)))
+        self._kind.append(kinds.setdefault(kind, len(kinds)))
+
+    def _refuse(self, start_ns: int) -> None:
+        self.log.add("backward_stamp", "a slice ends before it starts, or beyond 146 years; left out", f"{start_ns} ns")
 
     def _put(self, track: int, name: int, span: tuple[int, int], kind: int) -> None:
         start_ns, end_ns = span
-        if end_ns < start_ns or not -_LIMIT_NS < start_ns <= end_ns < _LIMIT_NS:
-            self.log.add(
-                "backward_stamp", "a slice ends before it starts, or beyond 146 years; left out", f"{start_ns} ns"
-            )
+        if not -_LIMIT_NS < start_ns <= end_ns < _LIMIT_NS:
+            self._refuse(start_ns)
             return
         self._start.append(start_ns)
         self._end.append(end_ns)
@@ -206,7 +216,7 @@ class SliceColumns:
             some = ", ".join(repr(names[name]) for _, name in left[:3])
             self.log.add(
                 "slice_unclosed",
-                f"{len(left)} slices have no end (such as {some}); nobody knows how long they were, so they are left out",
+                f"{len(left)} slices have no end (such as {some}); how long they were is unknown, so they are left out",
             )
         if len(self._mark_time) > MARKER_LIMIT:
             self.log.add(

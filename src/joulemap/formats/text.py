@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, NamedTuple, cast
 
 from joulemap.errors import FormatError, InputError
 
@@ -126,15 +126,18 @@ def _wide_lines(handle: IO[bytes], name: str, limit_b: int) -> Iterator[tuple[in
 
 
 def _narrow_lines(handle: IO[bytes], name: str, limit_b: int) -> Iterator[tuple[int, str]]:
-    for number in itertools.count(1):
-        raw = handle.readline(limit_b + 1)
-        if not raw:
-            return
+    number = 0
+    while raw := handle.readline(limit_b + 1):
+        number += 1
         if number == 1:
             raw = raw[_bom(raw)[0] :]
         if len(raw) > limit_b:
             raise _too_long(name, number, limit_b)
-        yield number, _decode(raw, "utf-8").rstrip("\r\n")
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = _decode(raw, "utf-8")
+        yield number, text.rstrip("\r\n")
 
 
 def read_lines(path: Path, *, limit_b: int = LINE_LIMIT_B) -> Iterator[tuple[int, str]]:
@@ -201,8 +204,7 @@ def normal_label(label: str) -> str:
     return " ".join(label.replace("µ", "u").replace("μ", "u").strip().strip('"').lower().split())
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One data row: its line number and its fields, as many as the header has (missing ones are empty)."""
 
     line: int

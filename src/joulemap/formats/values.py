@@ -43,6 +43,7 @@ MISSING_FORMS: Final = frozenset({
 """How sources write "no value", in lower case."""
 
 _LATEST_NS: Final = 1 << 62
+_SCALES: Final = tuple(10**places for places in range(41))
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
@@ -61,9 +62,9 @@ def parse_number(text: str, decimal: str = ".") -> float:
     Raises:
         ValueError: neither a number nor a missing form.
     """
-    body = text.strip()
-    if decimal == ",":
-        body = body.replace(".", "").replace(",", ".") if "," in body else body
+    body = text
+    if decimal == "," and "," in text:
+        body = text.replace(".", "").replace(",", ".")
     try:
         value = float(body)
     except ValueError:
@@ -281,15 +282,21 @@ def decimal_ns(text: str, unit_ns: int = 1_000_000_000) -> int:
         ValueError: not a finite number, or beyond +-146 years.
     """
     body = text.strip()
-    sign = -1 if body.startswith("-") else 1
-    whole, _, fraction = body.lstrip("+-").partition(".")
-    if (whole or fraction) and (whole + fraction).isascii() and (whole + fraction).isdigit():
-        if len(whole) > 20:
-            raise ValueError(f"a time out of range: {text!r}")
-        fraction = fraction[:24]
-        scale: int = 10 ** len(fraction)
-        numerator = int((whole or "0") + fraction) * unit_ns
-        value = sign * ((2 * numerator + scale) // (2 * scale))
+    whole, _, fraction = body.partition(".")
+    sign = 1
+    if body[:1] in {"-", "+"}:
+        sign, whole = (-1 if body[0] == "-" else 1), whole[1:]
+    digits = whole + fraction
+    value: int
+    if digits.isdigit() and digits.isascii():
+        places = len(fraction)
+        if len(digits) > 40:
+            if len(whole) > 20:
+                raise ValueError(f"a time out of range: {text!r}")
+            places = 24
+            digits = whole + fraction[:24]
+        scale = _SCALES[places]
+        value = sign * ((2 * int(digits) * unit_ns + scale) // (2 * scale))
     else:
         number = parse_number(body)
         if not math.isfinite(number) or abs(number) * unit_ns >= _LATEST_NS:

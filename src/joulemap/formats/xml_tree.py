@@ -90,7 +90,7 @@ class _Builder:
         return FormatError(
             f"{self.name}: not readable as XML in line {self.line}: {what}",
             hint="Export the file again, or cut it before that line.",
-            slug="xml-broken",
+            slug="xml-damaged",
         )
 
 

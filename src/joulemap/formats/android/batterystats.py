@@ -65,13 +65,13 @@ class BatterystatsReader:
             match = _LINE.match(text)
             if match is None:
                 if text.strip():
-                    log.add("line_foreign", f"not a check-in line: {text[:40]!r}", f"line {line}", Severity.INFO)
+                    log.add("line_unreadable", f"not a check-in line: {text[:40]!r}", f"line {line}", Severity.INFO)
                 continue
             uid, scope, section, rest = match.groups()
             try:
                 self._take((uid, scope, section), split_fields(rest), line, state)
             except (ValueError, IndexError, OverflowError):
-                log.add("line_foreign", f"section {section} without its numbers; left out", f"line {line}")
+                log.add("line_unreadable", f"section {section} without its numbers; left out", f"line {line}")
         if not state.rows:
             raise FormatError(
                 f"{path.name} holds no charge of a check-in",
@@ -105,14 +105,23 @@ class BatterystatsReader:
     def _take(kind: tuple[str, str, str], fields: list[str], line: int, state: _State) -> None:
         uid_text, scope, section = kind
         uid = int(uid_text[:12])
-        if scope == "i" and section == "vers":
+        if scope == "i":
+            BatterystatsReader._facts(section, fields, state)
+        elif scope == "l":
+            BatterystatsReader._charges((uid, section), fields, line, state)
+
+    @staticmethod
+    def _facts(section: str, fields: list[str], state: _State) -> None:
+        if section == "vers":
             state.metadata["checkin_version"] = fields[0]
             state.metadata["build"] = fields[-1]
-        elif scope == "i" and section == "uid":
+        elif section == "uid":
             state.packages.setdefault(int(fields[0][:12]), fields[1])
-        elif scope != "l":
-            return
-        elif section == "pws":
+
+    @staticmethod
+    def _charges(kind: tuple[int, str], fields: list[str], line: int, state: _State) -> None:
+        uid, section = kind
+        if section == "pws":
             capacity, computed, low, high = (_mah(text) for text in fields[:4])
             for word, value in (
                 ("capacity", capacity),

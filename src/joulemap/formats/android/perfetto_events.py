@@ -89,7 +89,7 @@ class EventBook:
 
     def _name(self, event: Message, sequence: _Sequence) -> str:
         if "name" in event:
-            return first(event, "name", "")
+            return str(first(event, "name", ""))
         iid = first(event, "name_iid", 0)
         if iid in sequence.names:
             return sequence.names[iid]

@@ -18,7 +18,8 @@ from typing import Any
 from joulemap.errors import FormatError
 from joulemap.formats.android.perfetto_schema import BOOTTIME, PACKET, SCHEMA
 from joulemap.formats.building import FindingLog
-from joulemap.formats.protobuf import Message, decode_message, iter_fields, parse_text_messages, read_varint
+from joulemap.formats.protobuf import Message, decode_message, iter_fields, read_varint
+from joulemap.formats.prototext import parse_text_messages
 from joulemap.formats.text import open_bytes
 
 __all__ = ["ClockTable", "first", "is_binary", "is_text", "iter_packets"]
@@ -29,6 +30,7 @@ _PACKET_LIMIT_B = 1 << 26
 _TEXT_LIMIT_B = 1 << 28
 _WANTED = frozenset(SCHEMA[PACKET])
 _PACKET_KEY = 0x0A
+_DAMAGE_LIMIT = 1000
 _INFLATED_LIMIT_B = 1 << 27
 
 
@@ -72,50 +74,77 @@ def iter_packets(path: Path, log: FindingLog) -> Iterator[Message]:
     with open_bytes(path) as handle:
         head = handle.read(4096)
         if is_text(head):
-            body = head + handle.read(_TEXT_LIMIT_B)
-            if len(body) > _TEXT_LIMIT_B:
-                raise FormatError(
-                    f"{path.name} is a text dump of more than {_TEXT_LIMIT_B} bytes",
-                    hint="Give the binary trace instead.",
-                    slug="recording-too-large",
-                )
-            yield from parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=path.name).get(
-                "packet", []
-            )
+            yield from _text_packets(head + handle.read(_TEXT_LIMIT_B), path.name)
             return
-        pending, offset, damaged = head, 0, 0
+        framer = _Framer(path.name, log, head)
         while True:
-            frame = _frame(pending)
-            if frame is None:
-                block = handle.read(max(_CHUNK_B, min(len(pending), _PACKET_LIMIT_B)))
-                if block:
-                    if len(pending) > _PACKET_LIMIT_B:
-                        raise FormatError(
-                            f"{path.name}: a packet at byte {offset} is longer than {_PACKET_LIMIT_B} bytes",
-                            hint="The file is damaged there.",
-                            slug="protobuf-broken",
-                        )
-                    pending += block
-                    continue
-                if pending:
-                    log.add("file_cut", f"the last packet is cut ({len(pending)} bytes left out)", f"byte {offset}")
+            yield from framer.packets()
+            block = handle.read(max(_CHUNK_B, min(len(framer.pending), _PACKET_LIMIT_B)))
+            if not block:
+                framer.close()
                 return
-            at = 0
-            while frame is not None:
-                start, end = frame
-                number = pending[at] >> 3
-                if number == 1:
-                    try:
-                        yield from _decode(pending[start:end], f"{path.name}, byte {offset + at}")
-                    except FormatError as error:
-                        damaged += 1
-                        log.add("packet_damaged", f"{error.message}; the packet is left out", f"byte {offset + at}")
-                        if damaged > 1000:
-                            raise
-                at = end
-                frame = _frame(pending, at)
-            offset += at
-            pending = pending[at:]
+            framer.feed(block)
+
+
+def _text_packets(body: bytes, name: str) -> list[Message]:
+    if len(body) > _TEXT_LIMIT_B:
+        raise FormatError(
+            f"{name} is a text dump of more than {_TEXT_LIMIT_B} bytes",
+            hint="Give the binary trace instead.",
+            slug="recording-too-large",
+        )
+    return parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=name).get("packet", [])
+
+
+class _Framer:
+    """Cuts a stream of bytes into packets; one that is damaged is said and left out."""
+
+    def __init__(self, name: str, log: FindingLog, head: bytes) -> None:
+        self.name = name
+        self.log = log
+        self.pending = head
+        self._offset = 0
+        self._damaged = 0
+
+    def feed(self, block: bytes) -> None:
+        """Appends bytes of the file.
+
+        Raises:
+            FormatError: a packet is longer than a bounded reader takes.
+        """
+        if len(self.pending) > _PACKET_LIMIT_B:
+            raise FormatError(
+                f"{self.name}: a packet at byte {self._offset} is longer than {_PACKET_LIMIT_B} bytes",
+                hint="The file is damaged there.",
+                slug="protobuf-damaged",
+            )
+        self.pending += block
+
+    def close(self) -> None:
+        """Says what is left when the file ends."""
+        if self.pending:
+            message = f"the last packet is cut ({len(self.pending)} bytes left out)"
+            self.log.add("tail_cut", message, f"byte {self._offset}")
+
+    def packets(self) -> Iterator[Message]:
+        """Yields the packets that are whole; keeps the rest."""
+        at = 0
+        while (frame := _frame(self.pending, at)) is not None:
+            start, end = frame
+            if self.pending[at] >> 3 == 1:
+                yield from self._packet(self.pending[start:end], self._offset + at)
+            at = end
+        self._offset += at
+        self.pending = self.pending[at:]
+
+    def _packet(self, body: bytes, offset: int) -> Iterator[Message]:
+        try:
+            yield from _decode(body, f"{self.name}, byte {offset}")
+        except FormatError as error:
+            self._damaged += 1
+            self.log.add("packet_damaged", f"{error.message}; the packet is left out", f"byte {offset}")
+            if self._damaged > _DAMAGE_LIMIT:
+                raise
 
 
 def _frame(data: bytes, at: int = 0) -> tuple[int, int] | None:
@@ -128,7 +157,7 @@ def _frame(data: bytes, at: int = 0) -> tuple[int, int] | None:
         return None
     if data[at] & 7 != 2 or data[at] >> 3 == 0 or data[at] > 0x7F:
         raise FormatError(
-            f"not a packet of a trace: byte {data[at]:#04x}", hint="The file is damaged there.", slug="protobuf-broken"
+            f"not a packet of a trace: byte {data[at]:#04x}", hint="The file is damaged there.", slug="protobuf-damaged"
         )
     try:
         length, start = read_varint(data, at + 1)
@@ -140,7 +169,7 @@ def _frame(data: bytes, at: int = 0) -> tuple[int, int] | None:
 
 
 def _decode(body: bytes, place: str) -> Iterator[Message]:
-    """Yields the packet, or those inside it when it is compressed; packets that hold nothing of interest are skipped."""
+    """Yields the packet, or those inside it when it is compressed; none when it holds nothing of interest."""
     numbers = {number for number, _, _ in iter_fields(body, place=place)}
     if not numbers & _WANTED:
         return
@@ -150,7 +179,7 @@ def _decode(body: bytes, place: str) -> Iterator[Message]:
         try:
             plain = engine.decompress(packed, _INFLATED_LIMIT_B)
         except zlib.error as error:
-            raise FormatError(f"{place}: {error}", hint="The file is damaged there.", slug="protobuf-broken") from None
+            raise FormatError(f"{place}: {error}", hint="The file is damaged there.", slug="protobuf-damaged") from None
         for number, wire, inner in iter_fields(plain, place=place):
             if number == 1 and wire == 2:
                 yield decode_message(SCHEMA, PACKET, inner, place=place)
@@ -200,7 +229,7 @@ class ClockTable:
             return None
         sequence = first(packet, "trusted_packet_sequence_id", 0)
         clock_id = first(packet, "timestamp_clock_id", self._defaults.get(sequence, BOOTTIME))
-        stamp = first(packet, "timestamp", 0)
+        stamp: int = first(packet, "timestamp", 0)
         if clock_id == BOOTTIME:
             return stamp
         key = self._key(clock_id, sequence)

@@ -81,14 +81,18 @@ class PrometheusReader:
                 continue
             match = _SAMPLE.match(text)
             if match is None:
-                log.add("line_foreign", f"not a sample: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not a sample: {text[:40]!r}", f"line {line}")
                 continue
             sample = self._sample(match, line)
             if sample is None:
                 continue
             name = sample.channel
             polls[name] = polls.get(name, -1) + 1
-            time_ns = self._at(match.group(4), polls[name], time)
+            try:
+                time_ns = self._at(match.group(4), polls[name], time)
+            except ValueError:
+                log.add("stamp_unreadable", f"{match.group(4)!r} is no time stamp; left out", f"line {line}")
+                continue
             if sample.metric.lane:
                 book.lane(name, sample.metric.lane, time_ns, sample.value * sample.metric.scale)
                 continue

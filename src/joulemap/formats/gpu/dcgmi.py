@@ -19,8 +19,13 @@ __all__ = ["DcgmiDmonReader"]
 
 _ENTITY = re.compile(r"^(GPU|GPU-I|GPU-CI|CPU|CPU Core|Switch)\s+(\d+)\s")
 _POWER = {"POWER": "", "PWRINS": " instant", "POWINST": " instant", "PWRAVG": " average"}
-_LANES = {"SMCLK": ("sm clock", "Hz", "MHz"), "MMCLK": ("memory clock", "Hz", "MHz"), "TMPTR": ("temperature", "degC", ""),
-          "GPUTL": ("utilisation", "1", "%"), "MCUTL": ("memory utilisation", "1", "%")}  # fmt: skip
+_LANES = {
+    "SMCLK": ("sm clock", "Hz", "MHz"),
+    "MMCLK": ("memory clock", "Hz", "MHz"),
+    "TMPTR": ("temperature", "degC", ""),
+    "GPUTL": ("utilisation", "1", "%"),
+    "MCUTL": ("memory utilisation", "1", "%"),
+}
 
 
 class DcgmiDmonReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,45 +47,63 @@ class NvidiaPmonReader:
         """
         log = FindingLog()
         period_ns = round(1e9 / options.rate_hz) if options.rate_hz else 1
-        names: list[str] = []
         book: SampleBook | None = None
-        poll = -1
-        seen: set[tuple[str, str]] = set()
-        for line, text in read_lines(path):
-            words = text.split()
-            if not words:
-                continue
-            if words[0].startswith("#"):
-                cut = text.replace("#", " ", 1).split()
-                names = [word.lower() for word in cut] if "pid" in cut else names
-                continue
-            if not names or len(words) < len(names):
-                log.add("row_ragged", f"{len(words)} fields for {len(names)} columns", f"line {line}")
-                continue
+        polls = _Polls(period_ns)
+        for line, words, names in _rows(path, log):
             cells = dict(zip(names, words, strict=False))
             if book is None:
                 book = SampleBook(_clock("time" in names), log)
                 if "time" not in names:
                     log.add("clock_missing", "there is no time column; lanes count polls", severity=Severity.INFO)
-            key = (cells["gpu"], cells["pid"])
-            if poll < 0 or key in seen:
-                poll, seen = poll + 1, set()
-            seen.add(key)
-            time_ns = poll * period_ns
-            if "time" in names:
-                try:
-                    time_ns = parse_clock_time(cells["time"])
-                except ValueError:
-                    log.add("stamp_unreadable", f"{cells['time']!r} is no time of day", f"line {line}")
-                    continue
+            try:
+                time_ns = polls.time_ns(cells)
+            except ValueError:
+                log.add("stamp_unreadable", f"{cells['time']!r} is no time of day", f"line {line}")
+                continue
             if cells["pid"] == "-":
                 continue
-            command = " ".join(words[len(names) - 1 :])
+            process = f"gpu{cells['gpu']} pid {cells['pid']} {' '.join(words[len(names) - 1 :])}"
             for column, what in _SHARES.items():
                 if column in cells:
-                    value = read_quantity(log, cells[column], line, "%")
-                    book.lane(f"gpu{cells['gpu']} pid {cells['pid']} {command} {what}", "1", time_ns, value)
+                    book.lane(f"{process} {what}", "1", time_ns, read_quantity(log, cells[column], line, "%"))
         return recording_of(self.name, path, book or SampleBook(_clock(timed=False), log))
+
+
+class _Polls:
+    """Counts polls: a poll ends where a process of a card comes again."""
+
+    def __init__(self, period_ns: int) -> None:
+        self._period_ns = period_ns
+        self._poll = 0
+        self._seen: set[tuple[str, str]] = set()
+
+    def time_ns(self, cells: dict[str, str]) -> int:
+        """Returns the time of a row: its own, or that of its poll.
+
+        Raises:
+            ValueError: its own time is none.
+        """
+        key = (cells["gpu"], cells["pid"])
+        if key in self._seen:
+            self._poll, self._seen = self._poll + 1, set()
+        self._seen.add(key)
+        return parse_clock_time(cells["time"]) if "time" in cells else self._poll * self._period_ns
+
+
+def _rows(path: Path, log: FindingLog) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yields (line, words, column names) of the rows."""
+    names: list[str] = []
+    for line, text in read_lines(path):
+        words = text.split()
+        if not words:
+            continue
+        if words[0].startswith("#"):
+            cut = text.replace("#", " ", 1).split()
+            names = [word.lower() for word in cut] if {"gpu", "pid"} <= set(cut) else names
+        elif not names or len(words) < len(names):
+            log.add("row_ragged", f"{len(words)} fields for {len(names)} columns", f"line {line}")
+        else:
+            yield line, words, names
 
 
 def _clock(timed: bool) -> Clock:

@@ -62,7 +62,7 @@ class NvidiaSmiXmlReader:
         overlaps: set[tuple[str, str]] = set()
         for root, complete in read_documents(path):
             if not complete:
-                log.add("file_cut", "the last document is not closed; what it holds was read", f"line {root.line}")
+                log.add("tail_cut", "the last document is not closed; what it holds was read", f"line {root.line}")
             time_ns = self._time(root, log) + shift_ns
             for key in ("driver_version", "cuda_version"):
                 if root.read(key):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -83,7 +84,7 @@ class RocmSmiReader:
                     f"line {line}",
                 )
                 continue
-            readings = [value for value in (read_quantity(log, text, line) for text in written) if value == value]
+            readings = [value for value in (read_quantity(log, text, line) for text in written) if math.isfinite(value)]
             if readings:
                 book.series(card, domain).add(time_ns, readings[0], line)
             for key, (lane, unit, bare) in _LANES.items():

@@ -80,18 +80,7 @@ class IntelPowerGadgetReader:
                 continue
             first = first or (of_day_ns, elapsed_ns)
             time_ns = first[0] + elapsed_ns - first[1]  # the elapsed time does not break at midnight
-            for label, cell in cells.items():
-                power, energy = _POWER.match(label), _ENERGY.match(label)
-                if power is not None:
-                    series = book.series(_name(power), _domain(power.group(1), options))
-                    series.first_ns = first[0] - first[1]
-                    series.add(time_ns, read_quantity(log, cell, line), line)
-                elif energy is not None:
-                    last[_name(energy)] = (read_quantity(log, cell, line), line)
-                elif label == "CPU Utilization(%)":
-                    book.lane("cpu utilisation", "1", time_ns, read_quantity(log, cell, line, "%"))
-                elif label.startswith("Package Temperature"):
-                    book.lane("package temperature", "degC", time_ns, read_quantity(log, cell, line))
+            self._row(cells, (time_ns, first[0] - first[1], line), last, (book, options, log))
         if not any(_POWER.match(label) for label in header):
             raise FormatError(
                 f"{path.name} has no power column",
@@ -103,6 +92,28 @@ class IntelPowerGadgetReader:
         packages = [name for name in book.names if name.startswith("package")]
         overlaps = [(name, whole) for name in book.names for whole in packages if name.split("_")[0] in ("ia", "gt")]
         return recording_of(self.name, path, book, overlaps=overlaps)
+
+    @staticmethod
+    def _row(
+        cells: dict[str, str],
+        place: tuple[int, int, int],
+        last: dict[str, tuple[float, int]],
+        sink: tuple[SampleBook, ReadOptions, FindingLog],
+    ) -> None:
+        time_ns, start_ns, line = place
+        book, options, log = sink
+        for label, cell in cells.items():
+            power, energy = _POWER.match(label), _ENERGY.match(label)
+            if power is not None:
+                series = book.series(_name(power), _domain(power.group(1), options))
+                series.first_ns = start_ns
+                series.add(time_ns, read_quantity(log, cell, line), line)
+            elif energy is not None:
+                last[_name(energy)] = (read_quantity(log, cell, line), line)
+            elif label == "CPU Utilization(%)":
+                book.lane("cpu utilisation", "1", time_ns, read_quantity(log, cell, line, "%"))
+            elif label.startswith("Package Temperature"):
+                book.lane("package temperature", "degC", time_ns, read_quantity(log, cell, line))
 
     @staticmethod
     def _state(match: re.Match[str], line: int, sink: tuple[SampleBook, ReadOptions, FindingLog]) -> None:

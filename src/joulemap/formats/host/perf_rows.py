@@ -25,7 +25,8 @@ _EVENT = r"[A-Za-z0-9_./:=,@%-]*[A-Za-z_/][A-Za-z0-9_./:=,@%-]*"
 _HUMAN = re.compile(
     r"^\s*(?:(?P<time>\d+[.,]\d+)\s+)?(?:(?P<where>S\d+(?:-D\d+)?(?:-C\d+)?|CPU\d+|N\d+)\s+(?:\d+\s+)?)?"
     r"(?P<value><not counted>|<not supported>|\d[\d.,'\u00a0\u202f]*)\s+"
-    r"(?:(?P<unit>Joules|msec|W|C)\s+)?(?P<event>" + _EVENT + r")(?P<rest>.*)$"
+    r"(?:(?P<unit>Joules|msec|W|C)\s+)?(?P<event>" + _EVENT + r")(?P<rest>.*)$",
+    re.ASCII,
 )
 _SPREAD = re.compile(r"\(\s*\+-\s*(\d+(?:[.,]\d+)?)%")
 _ELAPSED = re.compile(r"^\s*(\d+[.,]\d+)(?:\s+\+-\s+\S+)?\s+seconds time elapsed")
@@ -100,7 +101,7 @@ def read_rows(path: Path, form: str, log: FindingLog) -> Iterator[PerfRow]:
         if row is not None:
             yield row
         elif "seconds" not in text and "summary" not in text:
-            log.add("line_foreign", f"not a counter of perf stat: {text[:40]!r}", f"line {line}")
+            log.add("line_unreadable", f"not a counter of perf stat: {text[:40]!r}", f"line {line}")
 
 
 def _human_number(text: str, unit: str) -> float:
@@ -142,7 +143,7 @@ def _table_row(text: str, separator: str, log: FindingLog, line: int) -> PerfRow
     where = ""
     if fields[0] == "summary":
         return None
-    if len(fields) > 3 and re.fullmatch(r"\d+[.,]\d{9}", fields[0]):
+    if len(fields) > 3 and re.fullmatch(r"[0-9]+[.,][0-9]{9}", fields[0]):
         time_ns = decimal_ns(fields.pop(0).replace(",", "."))
     if _WHERE.match(fields[0]):
         where = fields.pop(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import plistlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ _APPLE_MJ = {"package_energy": "Package", "cpu_energy": "CPU", "gpu_energy": "GP
              "dram_energy": "DRAM"}  # fmt: skip
 _APPLE_MW = {"combined_power": "Combined", "cpu_power": "CPU", "gpu_power": "GPU", "ane_power": "ANE"}
 _LIMIT_B = 1 << 24
-_DAMAGE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
+_DAMAGE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class PowermetricsPlistReader:
@@ -63,11 +63,11 @@ class PowermetricsPlistReader:
         last_ns: int | None = None
         for number, document in enumerate(_documents(path, log), start=1):
             stamp, elapsed_ns = document.get("timestamp"), document.get("elapsed_ns")
-            if not isinstance(stamp, datetime.datetime) or not isinstance(elapsed_ns, int) or elapsed_ns <= 0:
+            if not isinstance(stamp, dt.datetime) or not isinstance(elapsed_ns, int) or elapsed_ns <= 0:
                 log.add("stamp_unreadable", "a sample without time stamp or elapsed time; left out", f"sample {number}")
                 continue
             try:
-                end_ns = int(stamp.replace(tzinfo=datetime.UTC).timestamp()) * 1_000_000_000
+                end_ns = int(stamp.replace(tzinfo=dt.UTC).timestamp()) * 1_000_000_000
             except (OverflowError, ValueError):
                 log.add("stamp_unreadable", "a time stamp beyond any calendar; left out", f"sample {number}")
                 continue
@@ -144,7 +144,7 @@ def _documents(path: Path, log: FindingLog) -> Iterator[dict[str, Any]]:
         raise FormatError(
             f"{path.name} holds no readable property list ({bad} damaged)",
             hint="Run powermetrics -f plist again.",
-            slug="plist-broken",
+            slug="plist-damaged",
         )
 
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
+from joulemap.errors import FormatError
 from joulemap.estimate import Provenance
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog, source_file
-from joulemap.errors import FormatError
 from joulemap.formats.text import head_lines, read_lines
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording, StatedTotal
@@ -22,8 +22,10 @@ _INFO = ("Kernel Version", "System Name", "CPU Information", "OS Information")
 
 
 class PowertopReader:
-    """Reads powertop's summary. Its estimates of power exist only on battery after calibration, and no recording of
-    them was found, so a file that holds them is said to hold more than was read.
+    """Reads powertop's summary.
+
+    Its estimates of power exist only on battery after calibration, and no recording of them was found, so a file that
+    holds them is said to hold more than was read.
 
     References:
         A file of powertop 2.14 on a machine without battery; FORMATS_MORE, "powertop CSV".

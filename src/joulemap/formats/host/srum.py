@@ -59,7 +59,7 @@ class SrumReader:
                 continue
             if not header:
                 header = text.strip().split(", ")
-                for column in (_TOTAL, _SPAN, "TimeStamp"):
+                for column in ("AppId", _TOTAL, _SPAN, "TimeStamp"):
                     if column not in header:
                         raise FormatError(
                             f"{path.name} has no column {column}",

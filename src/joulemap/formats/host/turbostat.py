@@ -150,7 +150,7 @@ def _system_rows(path: Path, log: FindingLog) -> tuple[list[tuple[int, dict[str,
             for name, token in zip(header, tokens, strict=False)
             if name in ("Package", "Core", "CPU", "Node", "Die")
         ]
-        if identity and any(token != "-" for token in identity):
+        if identity and set(identity) != {"-"}:
             continue  # a thread: power only on the first of a package, and the rows are ragged
         if len(tokens) != len(header):
             raise FormatError(

@@ -50,9 +50,7 @@ class UprofReader:
         """Returns 1 for uProf's preamble or its records' header."""
         del path
         lines = head_lines(head, 200)
-        return (
-            1.0 if any(t.startswith("PROFILE RECORDS") or t.startswith("RecordId,Timestamp,") for t in lines) else 0.0
-        )
+        return 1.0 if any(t.startswith(("PROFILE RECORDS", "RecordId,Timestamp,")) for t in lines) else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Recording:
         """Returns one trace per power counter.

@@ -110,8 +110,8 @@ class TegrastatsReader:
             name = rail if seen[rail] == 1 else f"{rail}#{seen[rail]}"
             if name not in rails:
                 rails.append(name)
-            book.series(name, _domain(name, options)).add(time_ns, int(instant) * 1e-3, sample.line)
-            means[name] = (int(mean) * 1e-3, sample.line)
+            book.series(name, _domain(name, options)).add(time_ns, int(instant) / 1000, sample.line)
+            means[name] = (int(mean) / 1000, sample.line)
         _lanes(sample.text, time_ns, book)
 
 
@@ -142,7 +142,7 @@ def _samples(path: Path, log: FindingLog) -> Iterator[_Sample]:
     for line, text in read_lines(path):
         if not _LINE.search(text):
             if text.strip():
-                log.add("line_foreign", f"not a line of tegrastats: {text[:40]!r}", f"line {line}", Severity.INFO)
+                log.add("line_unreadable", f"not a line of tegrastats: {text[:40]!r}", f"line {line}", Severity.INFO)
             continue
         match = _STAMP.match(text)
         stamp = read_stamp(log, match.group(1), line) if match else None

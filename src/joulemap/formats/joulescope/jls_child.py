@@ -1,7 +1,8 @@
 """The process that alone touches the JLS library: a damaged file may crash it or hang it, never the program.
 
 Run as a script with isolated imports; it imports nothing of joulemap. Protocol (version 1): argv is the descriptor of
-a shared memory file, its size, and the path; or ``copy SRC DST``. On stdout: ``R`` when the imports are done, then a
+a shared memory file, its size, and the path; or ``copy SRC DST``. On stdout: ``R`` when the imports are done and the
+process can no longer change any file (``U`` when it could not bring that about; it then waits to be ended), then a
 frame (u32 length, JSON) that describes the file, then one reply of three i64 (slot offset, samples, unreadable
 samples) per request. On stdin: requests of five i64 (signal, first sample, samples, byte offset in the shared memory,
 samples per piece); end of file ends the process. A piece that the library cannot read becomes NaN, or 255 in a
@@ -10,9 +11,12 @@ digital line.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import mmap
 import os
+import platform
 import resource
 import struct
 import sys
@@ -22,6 +26,43 @@ REPLY = struct.Struct("<3q")
 ANNOTATION_LIMIT = 50_000
 UTC_LIMIT = 100_000
 MEMORY_LIMIT_B = 4 << 30
+
+
+# The library repairs a file that it finds damaged, in place. So the process gives up opening files for writing and
+# truncating them before the library sees one. Numbers of system calls: open, openat, creat, truncate, ftruncate,
+# openat2 (-1: the machine has none of that name).
+CALLS = {"x86_64": (0xC000003E, 2, 257, 85, 76, 77, 437), "aarch64": (0xC00000B7, -1, 56, -1, 45, 46, 437)}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+ALLOW, DENY, ABSENT = 0x7FFF0000, 0x00050000 | errno.EROFS, 0x00050000 | errno.ENOSYS
+
+
+def _give_up_writing() -> bool:
+    """Installs a system call filter; False where the kernel or the machine has none.
+
+    References:
+        Linux Documentation/userspace-api/seccomp_filter.rst; linux/filter.h for the instructions.
+    """
+    if platform.machine() not in CALLS:
+        return False
+    machine, opens, openat, creat, truncate, ftruncate, openat2 = CALLS[platform.machine()]
+    load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06
+    program = [
+        (load, 0, 0, 4), (equal, 0, 11, machine),  # another machine's calls: allowed, the library makes none
+        (load, 0, 0, 0), (equal, 11, 0, truncate), (equal, 10, 0, ftruncate), (equal, 9, 0, creat),
+        (equal, 7, 0, openat2), (equal, 1, 0, opens), (equal, 2, 4, openat),
+        (load, 0, 0, 24), (any_bit, 4, 2, WRITING),  # open: flags are the second argument
+        (load, 0, 0, 32), (any_bit, 2, 0, WRITING),  # openat: the third
+        (give, 0, 0, ALLOW), (give, 0, 0, ABSENT), (give, 0, 0, DENY),
+    ]  # fmt: skip
+    code = b"".join(struct.pack("=HBBI", a, b, c, d & 0xFFFFFFFF) for a, b, c, d in program)
+    body = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(body)))
+    library = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    return bool(
+        library.prctl(no_new_privileges, 1, 0, 0, 0) == 0
+        and library.prctl(set_seccomp, filter_mode, ctypes.c_void_p(ctypes.addressof(header)), 0, 0) == 0
+    )
 
 
 def _describe(reader: object) -> dict[str, object]:
@@ -75,12 +116,17 @@ def _send(body: bytes) -> None:
         body = body[os.write(1, body) :]
 
 
-def _serve(descriptor: int, size_b: int, path: str) -> None:
+def _serve(descriptor: int, size_b: int, path: str, *, own: bool) -> None:
     import numpy as np  # noqa: PLC0415  # after the limits are set
     import pyjls  # noqa: PLC0415
 
     shared = mmap.mmap(descriptor, size_b)
-    _send(b"R")
+    if own or _give_up_writing():
+        _send(b"R")
+    else:
+        _send(b"U")
+        _receive()
+        return
     reader = pyjls.Reader(path)
     described = json.dumps(_describe(reader)).encode()
     _send(struct.pack("<I", len(described)) + described)
@@ -113,7 +159,7 @@ def main() -> int:
 
             pyjls.copy(sys.argv[2], sys.argv[3])
         else:
-            _serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+            _serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], own=sys.argv[4:] == ["own"])
     except Exception as error:  # noqa: BLE001  # the root of a process: the other side reads the reason
         sys.stderr.write(f"{type(error).__name__}: {error}"[:500])
         return 3

@@ -76,9 +76,11 @@ class JlsSession:
     Args:
         path: the file that the process opened (the original, or the saved copy).
         salvaged_b: bytes of the original that could be kept; None when it was whole.
+        name: of the original, for messages.
+        own: True when the path is our own copy, which the library may change.
     """
 
-    def __init__(self, path: Path, salvaged_b: int | None, name: str) -> None:
+    def __init__(self, path: Path, salvaged_b: int | None, name: str, *, own: bool) -> None:
         self.salvaged_b = salvaged_b
         self.name = name
         self.sources: dict[str, dict[str, str]] = {}
@@ -89,7 +91,8 @@ class JlsSession:
         os.ftruncate(self._memory, self._size_b)
         self._map = mmap.mmap(self._memory, self._size_b)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_CHILD), str(self._memory), str(self._size_b), str(path)],
+            [sys.executable, "-I", str(_CHILD), str(self._memory), str(self._size_b), str(path)]
+            + (["own"] if own else []),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,17 +100,19 @@ class JlsSession:
             bufsize=0,
         )
 
-    def describe(self) -> None:
-        """Waits for the description of the file.
+    def describe(self) -> bool:
+        """Waits for the description of the file; False when the process could not give up writing to it.
 
         Raises:
             FormatError: the library refused it, crashed on it or hangs.
         """
-        self._receive(1, _START_S)
+        if self._receive(1, _START_S) != b"R":
+            return False
         (length,) = struct.unpack("<I", self._receive(4, self._deadline_s))
         document: dict[str, Any] = json.loads(self._receive(length, self._deadline_s))
         self.sources = document["sources"]
         self.signals = tuple(_signal(entry) for entry in document["signals"])
+        return True
 
     def stream(
         self, signals: Sequence[JlsSignal], first: int, count: int
@@ -182,7 +187,9 @@ class JlsSession:
         )
 
     def close(self) -> None:
-        """Ends the process and frees the shared memory."""
+        """Ends the process and frees the shared memory; a second call does nothing."""
+        if self._memory < 0:
+            return
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
@@ -192,6 +199,7 @@ class JlsSession:
             self._process.kill()
             self._process.wait()
         os.close(self._memory)
+        self._memory = -1
 
 
 def _signal(entry: dict[str, Any]) -> JlsSignal:
@@ -247,7 +255,8 @@ def open_jls(path: Path) -> Iterator[JlsSession]:
     """Opens a JLS v2 file in a process of its own.
 
     A file whose header does not state its own size (never closed, cut, grown) is copied up to its last whole chunk
-    and the copy is read; the original is never opened by the library.
+    and the copy is read; the original is never opened by the library. A whole one is opened by a process that can no
+    longer write, since the library repairs what it finds damaged; where the kernel has no such means, a copy is.
 
     Raises:
         SetupError: pyjls is not installed.
@@ -264,8 +273,14 @@ def open_jls(path: Path) -> Iterator[JlsSession]:
         if stated_length(head) != path.stat().st_size:
             folder = Path(tempfile.mkdtemp(prefix="joulemap-jls-"))
             target, salvaged_b = _salvage(path, folder)
-        session = JlsSession(target, salvaged_b, path.name)
-        session.describe()
+        session = JlsSession(target, salvaged_b, path.name, own=target != path)
+        if not session.describe():
+            session.close()
+            folder = folder or Path(tempfile.mkdtemp(prefix="joulemap-jls-"))
+            target = folder / "copy.jls"
+            shutil.copyfile(path, target)
+            session = JlsSession(target, None, path.name, own=True)
+            session.describe()
         yield session
     finally:
         if session is not None:

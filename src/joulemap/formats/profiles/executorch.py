@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -93,9 +92,10 @@ class ExecutorchInspectorReader:
             lengths_ns.append(length_ns)
             slices.add(block, name, (start_ns, start_ns + length_ns), kind)
         warm = sorted(lengths_ns[1:])
-        if len(warm) > 1 and lengths_ns[0] > _COLD * max(warm[len(warm) // 2], 1) and math.isfinite(lengths_ns[0]):
-            log.add("cold_run", f"{name}: its first run is {lengths_ns[0] / max(warm[len(warm) // 2], 1):.0f} times the others",
-                    f"line {line}", Severity.INFO)  # fmt: skip
+        usual_ns = max(warm[len(warm) // 2], 1) if len(warm) > 1 else 0
+        if usual_ns and lengths_ns[0] > _COLD * usual_ns:
+            message = f"{name}: its first run is {lengths_ns[0] / usual_ns:.0f} times the others"
+            log.add("cold_run", message, f"line {line}", Severity.INFO)
 
 
 def _items(cell: str) -> list[str]:
@@ -120,7 +120,7 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise FormatError(
-                f"{path.name}, line {place[0]}: {error}", hint="Export the table again.", slug="table-broken"
+                f"{path.name}, line {place[0]}: {error}", hint="Export the table again.", slug="table-damaged"
             ) from None
         if any(field.strip() for field in fields):
             yield place[0], fields

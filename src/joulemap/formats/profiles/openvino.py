@@ -13,20 +13,30 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog
 from joulemap.formats.json_stream import read_json
 from joulemap.formats.logs import key_of, read_quantity
+from joulemap.formats.profiles.laid_out import MEAN_CLOCK, lay_out
 from joulemap.formats.sampling import SampleBook, recording_of
 from joulemap.formats.text import head_lines, read_head, read_lines
-from joulemap.formats.profiles.laid_out import MEAN_CLOCK, lay_out
 from joulemap.formats.values import decimal_ns
 from joulemap.records.recording import Recording, StatedTotal
 
 __all__ = ["OpenVinoReader"]
 
 _HEADER = "layerName;execStatus;layerType;execType;realTime (ms)"
-_RESULTS = {"avg latency": ("mean_latency_s", 1e-3), "min latency": ("min_latency_s", 1e-3), "max latency": ("max_latency_s", 1e-3),
-            "latency (ms)": ("median_latency_s", 1e-3), "throughput": ("throughput_per_s", 1.0),
-            "total number of iterations": ("inferences_count", 1.0)}  # fmt: skip
-_JSON_RESULTS = {"latency_avg": "avg latency", "latency_min": "min latency", "latency_max": "max latency",
-                 "latency_median": "latency (ms)", "throughput": "throughput", "iterations_num": "total number of iterations"}  # fmt: skip
+_RESULTS = {
+    "avg latency": ("mean_latency_s", 1e-3),
+    "min latency": ("min_latency_s", 1e-3),
+    "max latency": ("max_latency_s", 1e-3),
+    "latency (ms)": ("median_latency_s", 1e-3),
+    "throughput": ("throughput_per_s", 1.0),
+    "total number of iterations": ("inferences_count", 1.0),
+}
+_JSON_RESULTS = {
+    "latency_avg": "avg latency",
+    "latency_min": "min latency",
+    "latency_max": "max latency",
+    "latency_median": "latency (ms)",
+    "iterations_num": "total number of iterations",
+}
 Rows = Iterator[tuple[str, str, int | None, int]]
 
 
@@ -106,7 +116,7 @@ def _csv_layers(path: Path, book: SampleBook) -> Rows:
                 book.totals.append(_stated(f"request_{request}_layers_time_s", total_s, f"line {line}"))
             request += 1
             continue
-        row = _layer(fields[0], fields[2], fields[1], (fields[4], f"line {line}"), (request, book.log))
+        row = _layer((fields[0], fields[2], fields[1]), (fields[4], f"line {line}"), (request, book.log))
         if row is not None:
             yield row
 
@@ -123,16 +133,16 @@ def _json_layers(document: Any, log: FindingLog) -> Rows:
             if not isinstance(node, dict):
                 continue
             place = (str(node.get("real_time")), f"request {request}")
-            row = _layer(
-                str(node.get("name")), str(node.get("node_type")), str(node.get("status")), place, (request, log)
-            )
+            layer = (str(node.get("name")), str(node.get("node_type")), str(node.get("status")))
+            row = _layer(layer, place, (request, log))
             if row is not None:
                 yield row
 
 
 def _layer(
-    name: str, kind: str, status: str, place: tuple[str, str], context: tuple[int, FindingLog]
+    layer: tuple[str, str, str], place: tuple[str, str], context: tuple[int, FindingLog]
 ) -> tuple[str, str, int | None, int] | None:
+    name, kind, status = layer
     request, log = context
     if not status.endswith("EXECUTED"):
         return None
@@ -156,7 +166,7 @@ def _csv_results(path: Path, book: SampleBook) -> None:
 def _json_results(document: dict[str, Any], book: SampleBook) -> None:
     results = document.get("execution_results")
     for key, value in results.items() if isinstance(results, dict) else []:
-        name, factor = _RESULTS.get(_JSON_RESULTS.get(key, key), ("", 1.0))
+        name, factor = _RESULTS.get(_JSON_RESULTS.get(str(key), str(key)), ("", 1.0))
         if name and isinstance(value, (str, int)):
             number = read_quantity(book.log, str(value), 1) * factor
             if math.isfinite(number):

@@ -11,10 +11,10 @@ from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog
 from joulemap.formats.json_stream import JsonStream
+from joulemap.formats.profiles.laid_out import MEAN_CLOCK, lay_out
 from joulemap.formats.sampling import SampleBook, recording_of
 from joulemap.formats.slices import SliceColumns
 from joulemap.formats.text import read_head, read_lines
-from joulemap.formats.profiles.laid_out import MEAN_CLOCK, lay_out
 from joulemap.formats.values import decimal_ns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
@@ -78,7 +78,7 @@ class TrtexecReader:
             if isinstance(query, dict):
                 _query(query, number, (slices, log))
         if stream.truncated:
-            log.add("file_unclosed", "the array was never closed; every whole query was read", "", Severity.INFO)
+            log.add("recording_unfinished", "the array was never closed; every whole query was read", "", Severity.INFO)
         timelines = slices.timelines()
         if not timelines:
             raise FormatError(f"{path.name} holds no query", hint="Use --exportTimes.", slug="recording-empty")
@@ -107,7 +107,7 @@ def _layers(path: Path, log: FindingLog, metadata: dict[str, str]) -> Iterator[t
         match = _LAYER.search(text)
         if match is None:
             if '"name"' in text:
-                log.add("line_foreign", f"a layer without its times: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"a layer without its times: {text[:40]!r}", f"line {line}")
             continue
         try:
             mean_ns = decimal_ns(match.group(3), 1_000_000)

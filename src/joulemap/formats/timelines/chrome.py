@@ -23,10 +23,11 @@ _EVENTS = frozenset({"traceEvents"})
 class ChromeTraceReader:
     """Reads Chrome's trace format event by event, so that memory does not grow with the text.
 
-    The clock is the writer's own and has no name in the file. A file that was never closed gives its whole events.
+    The clock is the writer's own and has no name in the file, unless it states ``baseTimeNanoseconds`` (as Triton's
+    Proton does): then it is UTC. A file that was never closed gives its whole events.
 
     References:
-        Trace Event Format (Chromium project document); FORMATS 3 (Chrome counters), recordings of catapult; TVM's
+        Trace Event Format (Chromium project document); FORMATS 3 and 4 (report 57); recordings of catapult; TVM's
         debug executor writes means laid end to end in this form.
     """
 
@@ -59,10 +60,13 @@ class ChromeTraceReader:
             elif isinstance(value, (str, int)):
                 metadata[member] = str(value)
         if stream.truncated:
-            log.add("file_unclosed", "the document was never closed; every whole event was read",
+            log.add("recording_unfinished", "the document was never closed; every whole event was read",
                     f"character {stream.offset}", Severity.INFO)  # fmt: skip
         if not events.seen:
             raise FormatError(f"{path.name} holds no event", hint="Check the writer.", slug="recording-empty")
+        base = metadata.get("baseTimeNanoseconds", "")
+        if base and not events.rebase(base):
+            log.add("base_unused", f"baseTimeNanoseconds {base[:24]} does not fit the stamps; not added")
         timelines = events.timelines()
         if timelines and _laid_out(timelines[0]):
             log.add(

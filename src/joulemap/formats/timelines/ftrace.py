@@ -22,7 +22,8 @@ __all__ = ["FtraceReader"]
 
 _EVENT = re.compile(
     r"^\s*(?P<task>.*?)\s*\[(?P<cpu>\d+)\]\s+(?:(?P<flags>[A-Za-z0-9.#]{3,6})\s+)?(?P<time>\d{1,12}\.\d{1,9}):\s+"
-    r"(?:(?P<system>\w+):)?(?P<event>\w+):\s?(?P<fields>.*)$"
+    r"(?:(?P<system>\w+):)?(?P<event>\w+):\s?(?P<fields>.*)$",
+    re.ASCII,
 )
 _STATE = re.compile(r"\bstate=(\d{1,10})\s+cpu_id=(\d{1,6})\b")
 _LEAVE = 0xFFFFFFFF
@@ -74,7 +75,7 @@ class FtraceReader:
                 continue
             match = _EVENT.match(text)
             if match is None:
-                log.add("line_foreign", f"not an event: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not an event: {text[:40]!r}", f"line {line}")
                 continue
             state.seen += 1
             time_ns = decimal_ns(match["time"])
@@ -101,7 +102,7 @@ class FtraceReader:
         book, slices, state = sink
         fields = _STATE.search(match["fields"])
         if fields is None:
-            book.log.add("line_foreign", f"a power event without state: {match['fields'][:40]!r}", f"line {line}")
+            book.log.add("line_unreadable", f"a power event without state: {match['fields'][:40]!r}", f"line {line}")
             return
         value, cpu = int(fields.group(1)), fields.group(2)
         if match["event"] == "cpu_frequency":

@@ -215,7 +215,7 @@ def _json_rows(path: Path, log: FindingLog) -> Iterator[tuple[int, dict[str, Any
         if isinstance(row, dict):
             yield line, row
         else:
-            log.add("line_foreign", f"not a JSON object: {text[:40]!r}", f"line {line}")
+            log.add("line_unreadable", f"not a JSON object: {text[:40]!r}", f"line {line}")
 
 
 def _take_columns(path: Path, plan: _Plan, slices: SliceColumns) -> bool:

@@ -24,6 +24,7 @@ _MAGIC = b"SQLite format 3\x00"
 _OWN = re.compile(r"^(CUPTI_ACTIVITY_KIND_(?:KERNEL|MEMCPY|MEMSET|RUNTIME)|NVTX_EVENTS|GPU_METRICS)(?:_V\d+)?$")
 _PUSH_POP, _START_END, _MARK = 59, 60, 34
 _OPERATIONS = 200_000_000  # of the database engine: a damaged index must not run for ever
+_LONGEST_B = 1 << 22  # of one value: a damaged length must not take the memory
 _LIMIT_NS = 1 << 62
 
 
@@ -48,7 +49,7 @@ class NsightSqliteReader:
         try:
             with closing(_connect(path)) as base:
                 return 1.0 if any(_OWN.match(name) for name in _tables(base)) else 0.0
-        except (FormatError, InputError, sqlite3.Error):
+        except (FormatError, InputError, sqlite3.Error, UnicodeDecodeError, MemoryError):
             return 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Recording:
@@ -70,9 +71,11 @@ class NsightSqliteReader:
                 strings = _Strings(base)
                 for table, name in tables.items():
                     _READ[table](base, name, (slices, book, strings, shift_ns))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
             raise FormatError(
-                f"{path.name} is a damaged database: {error}", hint="Export it from nsys again.", slug="database-broken"
+                f"{path.name} is a damaged database: {error or type(error).__name__}",
+                hint="Export it from nsys again.",
+                slug="database-damaged",
             ) from error
         markers = slices.markers()
         timelines = slices.timelines()
@@ -99,6 +102,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
     base.set_progress_handler(tick, 10_000)
     base.execute("PRAGMA trusted_schema = OFF")
+    base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_B)
     return base
 
 

@@ -58,7 +58,7 @@ class OnnxRuntimeProfileReader:
         for _, event in stream:
             events.take(event)
         if stream.truncated:
-            log.add("file_unclosed", "profiling was not ended; every whole event was read",
+            log.add("recording_unfinished", "profiling was not ended; every whole event was read",
                     f"character {stream.offset}", Severity.INFO)  # fmt: skip
         if not events.seen:
             raise FormatError(

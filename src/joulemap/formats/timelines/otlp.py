@@ -99,7 +99,9 @@ def _protocol_spans(path: Path, log: FindingLog) -> Iterator[_Span]:
                 except (KeyError, ValueError, TypeError):
                     log.add("stamp_unreadable", "a span without start and end; left out", f"span {number}")
     if stream.truncated:
-        log.add("file_unclosed", "the document was never closed; every whole resource was read", "", Severity.INFO)
+        log.add(
+            "recording_unfinished", "the document was never closed; every whole resource was read", "", Severity.INFO
+        )
 
 
 def _protocol_span(span: dict[str, Any], service: str) -> _Span:
@@ -160,7 +162,7 @@ def _console_spans(path: Path, log: FindingLog) -> Iterator[_Span]:
             kind = str(span.get("kind", "")).rpartition(".")[2].lower()
             yield _hex_id(context["trace_id"]), str(span.get("name", "")), kind, (start_ns, end_ns), marks
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            log.add("line_foreign", f"not a span: {text[:40]!r}", f"line {line}")
+            log.add("line_unreadable", f"not a span: {text[:40]!r}", f"line {line}")
 
 
 def _iso(text: Any) -> int:

@@ -10,7 +10,7 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.building import FindingLog
 from joulemap.formats.json_stream import JsonStream
 from joulemap.formats.sampling import recording_of
-from joulemap.formats.timelines.trace_events import TraceEvents
+from joulemap.formats.timelines.trace_events import EPOCH_NS, TraceEvents
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
@@ -19,7 +19,6 @@ __all__ = ["TorchProfilerReader"]
 
 _EVENTS = frozenset({"traceEvents"})
 _KINDS = {"operator": "cpu_op", "runtime": "cuda_runtime", "memcpy": "gpu_memcpy", "memset": "gpu_memset"}
-_EPOCH_NS = (1_400_000_000_000_000_000, 4_000_000_000_000_000_000)  # 2014 to 2096
 
 
 class TorchProfilerReader:
@@ -61,19 +60,15 @@ class TorchProfilerReader:
             elif isinstance(value, (str, int)):
                 metadata[member] = str(value)
         if stream.truncated:
-            log.add("file_unclosed", "the document was never closed; every whole event was read",
+            log.add("recording_unfinished", "the document was never closed; every whole event was read",
                     f"character {stream.offset}", Severity.INFO)  # fmt: skip
         if not events.seen:
             raise FormatError(f"{path.name} holds no event", hint="Check the writer.", slug="recording-empty")
         base = metadata.get("baseTimeNanoseconds", "")
-        if base.isdigit() and len(base) < 20 and events.slices.bounds():
-            bounds = events.slices.bounds()
-            if bounds is not None and bounds[1] + int(base) < _EPOCH_NS[1]:
-                events.shift(int(base))
-            else:
-                log.add("base_unused", f"baseTimeNanoseconds {base} does not fit the stamps; not added")
+        if base and not events.rebase(base):
+            log.add("base_unused", f"baseTimeNanoseconds {base[:24]} does not fit the stamps; not added")
         bounds = events.slices.bounds()
-        if bounds is not None and not _EPOCH_NS[0] <= bounds[0] <= bounds[1] <= _EPOCH_NS[1]:
+        if bounds is not None and not EPOCH_NS[0] <= bounds[0] <= bounds[1] <= EPOCH_NS[1]:
             log.add("clock_not_epoch", "the stamps are no epoch time although the writer's form says so")
         return recording_of(
             self.name,

@@ -19,9 +19,9 @@ from joulemap.formats.sampling import SampleBook
 from joulemap.formats.slices import SliceColumns
 from joulemap.formats.values import decimal_ns
 from joulemap.records.recording import MarkerTrack
-from joulemap.trace import Clock, Timeline
+from joulemap.trace import Clock, ClockKind, Timeline
 
-__all__ = ["TraceEvents", "microseconds"]
+__all__ = ["EPOCH_NS", "TraceEvents", "microseconds"]
 
 _FLOWS = frozenset("stf")
 _OBJECTS = frozenset("NOD")
@@ -29,6 +29,8 @@ _INSTANTS = frozenset({"i", "I", "R", "n", "P"})
 _ASYNC_BEGIN = frozenset({"b", "S"})
 _ASYNC_END = frozenset({"e", "F"})
 _LIMIT_NS = 1 << 62
+EPOCH_NS = (1_400_000_000_000_000_000, 4_000_000_000_000_000_000)
+"""Instants that epoch stamps of a trace can have: 2014 to 2096."""
 
 
 def microseconds(value: Any) -> int:
@@ -42,6 +44,8 @@ def microseconds(value: Any) -> int:
             return value * 1000
         raise ValueError("a time beyond 146 years")
     if type(value) is str:
+        if value[-4:-3] == "." and len(value) < 20 and (digits := value[:-4] + value[-3:]).isdigit():
+            return int(digits)  # three decimals, as most writers have it
         whole, dot, fraction = value.partition(".")
         if dot and len(fraction) <= 3 and whole.isdigit() and fraction.isdigit() and len(whole) < 16:
             return int(whole) * 1000 + int(fraction) * (100, 10, 1)[len(fraction) - 1]
@@ -76,6 +80,7 @@ class TraceEvents:
         self.seen = 0
         self._processes: dict[str, str] = {}
         self._threads: dict[tuple[str, str], str] = {}
+        self._seen_tracks: dict[tuple[Any, Any], tuple[str, str]] = {}
 
     def take(self, event: Any) -> None:
         """Takes one event; one that is no event, or has no readable stamp, is said and left out."""
@@ -86,23 +91,30 @@ class TraceEvents:
                 self._meta(event)
                 return
             start_ns = microseconds(event["ts"])
-            if start_ns == 0 and self.skip_zero:
-                self.log.add("stamp_zero", "an event at 0 among real stamps; left out", f"event {self.seen}")
-            elif phase == "X":
+            if phase == "X" and (start_ns or not self.skip_zero):
                 self._complete(event, start_ns)
+            elif start_ns == 0 and self.skip_zero:
+                self.log.add("stamp_zero", "an event at 0 among real stamps; left out", f"event {self.seen}")
             else:
                 self._other(event, phase, start_ns)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             self.log.add("event_unreadable", "an event without phase, stamp or name; left out", f"event {self.seen}")
 
     def _complete(self, event: dict[str, Any], start_ns: int) -> None:
-        written = event.get("dur")
+        get = event.get
+        written = get("dur")
         if written is None:
             self.log.add("slice_unclosed", "a complete event without duration; left out", f"event {self.seen}")
             return
-        name, kind = self._named(event)
-        track = (str(event.get("pid", "")), str(event.get("tid", "")))
-        self.slices.add(track, name, (start_ns, start_ns + microseconds(written)), kind)
+        if self.rename is None:
+            name, kind = get("name", ""), get("cat") or ""
+        else:
+            name, kind = self.rename(event)
+        track = (get("pid", ""), get("tid", ""))
+        known = self._seen_tracks.get(track)
+        if known is None:
+            known = self._seen_tracks[track] = (str(track[0]), str(track[1]))
+        self.slices.add(known, str(name), (start_ns, start_ns + microseconds(written)), str(kind))
 
     def _named(self, event: dict[str, Any]) -> tuple[str, str]:
         if self.rename is not None:
@@ -146,7 +158,7 @@ class TraceEvents:
         for key, value in event["args"].items():
             try:
                 number = math.nan if value is None else float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 self.log.add("value_unreadable", f"counter {name} {key} is no number", f"event {self.seen}")
                 continue
             self.book.lane(f"{event.get('pid', '')} {name} {key}".strip(), "1", time_ns, number)
@@ -163,6 +175,18 @@ class TraceEvents:
         """Moves everything in time."""
         self.slices.shift(offset_ns)
         self.book.shift_lanes(offset_ns)
+
+    def rebase(self, base: str) -> bool:
+        """Moves everything by a stated epoch base in ns, onto UTC; returns False when the sum is no time of ours."""
+        bounds = self.slices.bounds()
+        if bounds is None or not base.isascii() or not base.isdigit() or len(base) > 19:
+            return False
+        offset_ns = int(base)
+        if not EPOCH_NS[0] <= bounds[0] + offset_ns <= bounds[1] + offset_ns <= EPOCH_NS[1]:
+            return False
+        self.shift(offset_ns)
+        self.slices.clock = self.book.clock = Clock(name="host", kind=ClockKind.UTC)
+        return True
 
     def timelines(self, kinder: Callable[[str], str] | None = None) -> tuple[Timeline, ...]:
         """Returns the slices, their tracks named by the processes and threads that the events named."""

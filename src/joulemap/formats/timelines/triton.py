@@ -71,7 +71,7 @@ class TritonTraceReader:
             if isinstance(record, dict):
                 self._take(record, number, (requests, log))
         if stream.truncated:
-            log.add("file_unclosed", "the array was never closed; every whole object was read",
+            log.add("recording_unfinished", "the array was never closed; every whole object was read",
                     f"character {stream.offset}", Severity.INFO)  # fmt: skip
         slices = SliceColumns(clock, log)
         for key, request in requests.items():

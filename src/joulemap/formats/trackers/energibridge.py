@@ -84,7 +84,7 @@ class EnergiBridgeReader:
                 book.drop(name)
                 log.add(
                     "thread_twin",
-                    f"{name} repeats {_channel(table.header[kept])} in every row: the two threads of one core; left out",
+                    f"{name} repeats {_channel(table.header[kept])} in every row: two threads of one core; left out",
                     severity=Severity.INFO,
                 )
         names = book.names

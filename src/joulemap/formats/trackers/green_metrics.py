@@ -23,8 +23,10 @@ _RAPL = re.compile(r"^(Package|DRAM|PSYS|Core|Cores|Uncore)_(\d+)$", re.IGNORECA
 
 
 class GreenMetricsReader:
-    """Reads provider logs. RAPL's (known by its details, Package_0 and such) are microjoules of the interval that
-    ends at the stamp; for any other provider the unit must be stated, since only its source knows it.
+    """Reads provider logs.
+
+    RAPL's (known by its details, Package_0 and such) are microjoules of the interval that ends at the stamp; for any
+    other provider the unit must be stated, since only its source knows it.
 
     References:
         green-coding-solutions/green-metrics-tool 86d47334, metric_providers/base.py and
@@ -56,7 +58,7 @@ class GreenMetricsReader:
                 continue
             match = _ROW.match(text.rstrip())
             if match is None:
-                log.add("file_cut", f"not a row of a provider: {text[:40]!r}; left out", f"line {line}")
+                log.add("tail_cut", f"not a row of a provider: {text[:40]!r}; left out", f"line {line}")
                 continue
             stamp, value, detail = match.groups()
             name = (detail or "machine").strip('"')
@@ -67,6 +69,11 @@ class GreenMetricsReader:
                     hint="State it, for example --unit energy=uJ or --unit power=mW.",
                     slug="unit-needed",
                 )
+            try:
+                time_ns = decimal_ns(stamp, 1000)
+            except ValueError:
+                log.add("stamp_unreadable", f"{stamp} us is beyond any calendar; left out", f"line {line}")
+                continue
             meaning, scale = stated or (Meaning.STEP, 1e-6)
             own = Boundary.PACKAGE if name.lower().startswith("package") else Boundary.NODE
             if rapl is not None and not name.lower().startswith(("package", "psys")):
@@ -77,7 +84,7 @@ class GreenMetricsReader:
                 meaning=meaning,
                 scale=scale,
             )
-            book.series(name, domain).add(decimal_ns(stamp, 1000), float(value), line)
+            book.series(name, domain).add(time_ns, float(value), line)
         overlaps = []
         for name in book.names:
             kind, _, number = name.rpartition("_")

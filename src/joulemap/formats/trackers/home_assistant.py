@@ -61,7 +61,7 @@ class HomeAssistantReader:
         held: dict[str, tuple[int, float, int]] = {}
         table = open_table(path, delimiter=",")
         for row in table.rows():
-            entity, state, changed = (row.fields + ["", "", ""])[:3]
+            entity, state, changed = [*row.fields, "", "", ""][:3]
             role = _role(entity, options)
             if role is None:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import ClassVar
@@ -74,22 +75,25 @@ class PowerJoularReader:
                 log.add("stamp_unreadable", f"{fields[0]!r} is no date", f"line {line}")
                 continue
             for name, cell in zip(header[1:], fields[1:], strict=False):
-                value = read_quantity(log, cell, line)
-                if name == "CPU Utilization":
-                    book.lane("cpu utilisation", "1", time_ns, value)
-                elif name in _POWER:
-                    if value < 0:
-                        log.add("impossible_power", f"{name} of {value:g} W; a gap", f"line {line}")
-                        value = float("nan")
-                    channel, boundary = _POWER[name]
-                    domain = Domain(
-                        boundary=boundary_of(options.boundary, boundary) if channel == "cpu" else boundary,
-                        provenance=Provenance.MEASURED_SAMPLED,
-                    )
-                    book.series(channel, domain).add(time_ns, value, line)
+                self._take((name, read_quantity(log, cell, line)), time_ns, line, (book, options))
         if not header:
             raise FormatError(f"{path.name} has no header", hint="Start a new file.", slug="column-missing")
         return recording_of(self.name, path, book, overlaps=[("cpu", "total"), ("gpu", "total")])
+
+    @staticmethod
+    def _take(cell: tuple[str, float], time_ns: int, line: int, sink: tuple[SampleBook, ReadOptions]) -> None:
+        name, value = cell
+        book, options = sink
+        if name == "CPU Utilization":
+            book.lane("cpu utilisation", "1", time_ns, value)
+        elif name in _POWER:
+            if value < 0:
+                book.log.add("impossible_power", f"{name} of {value:g} W; a gap", f"line {line}")
+                value = math.nan
+            channel, own = _POWER[name]
+            boundary = boundary_of(options.boundary, own) if channel == "cpu" else own
+            domain = Domain(boundary=boundary, provenance=Provenance.MEASURED_SAMPLED)
+            book.series(channel, domain).add(time_ns, value, line)
 
 
 def _stamp_ns(match: re.Match[str] | None) -> int:

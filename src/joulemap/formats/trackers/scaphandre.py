@@ -53,14 +53,12 @@ class ScaphandreReader:
         book = SampleBook(Clock(name="host", kind=ClockKind.UTC, resolution_ns=1e6), log)
         overlaps: set[tuple[str, str]] = set()
         stream = JsonStream(path)
-        step = 0
-        for _, record in stream:
-            step += 1
+        for step, (_, record) in enumerate(stream, start=1):
             if isinstance(record, dict):
                 self._step(record, step, (book, options, overlaps))
         if stream.truncated:
-            log.add("file_unclosed", "the array was never closed (the tool was killed); every whole step was read",
-                    f"character {stream.offset}", Severity.INFO)  # fmt: skip
+            message = "the array was never closed (the tool was killed); every whole step was read"
+            log.add("recording_unfinished", message, f"character {stream.offset}", Severity.INFO)
         return recording_of(self.name, path, book, overlaps=sorted(overlaps))
 
     @staticmethod
@@ -97,7 +95,7 @@ def _add(record: dict[str, Any], name: str, domain: Domain, sink: tuple[SampleBo
         time_ns = decimal_ns(str(record.get("timestamp")))
         value = record.get("consumption")
         power_uw = math.nan if value is None else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         book.log.add("value_unreadable", f"{name}: no time stamp or no number", f"step {step}")
         return
     book.series(name, domain).add(time_ns, power_uw, step)

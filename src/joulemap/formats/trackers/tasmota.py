@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,7 +59,7 @@ class TasmotaReader:
             try:
                 message = json.loads(text)
             except (ValueError, RecursionError):
-                log.add("line_foreign", f"not a message: {text[:40]!r}", f"line {line}")
+                log.add("line_unreadable", f"not a message: {text[:40]!r}", f"line {line}")
                 continue
             energy = message.get("ENERGY") if isinstance(message, dict) else None
             stamp = read_stamp(log, str(message.get("Time")), line) if isinstance(energy, dict) else None
@@ -81,4 +82,11 @@ class TasmotaReader:
 
 def _numbers(value: Any) -> list[float]:
     items = value if isinstance(value, list) else [value]
-    return [float(item) for item in items if isinstance(item, (int, float)) and not isinstance(item, bool)]
+    return [_number(item) for item in items if isinstance(item, (int, float)) and not isinstance(item, bool)]
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.nan

@@ -18,6 +18,7 @@ from joulemap.trace import Clock, ClockKind
 
 __all__ = ["ZeusPowerReader"]
 
+_EPOCH = re.compile(r"^1[0-9]{9}(\.[0-9]{1,9})?$")
 _ROW = re.compile(r"^1\d{9}\.\d{1,9}(,\d{1,5}(\.\d+)?){1,64}$")
 
 
@@ -55,11 +56,10 @@ class ZeusPowerReader:
             width = width or len(fields)
             if len(fields) != width:
                 log.add("row_ragged", f"{len(fields)} fields where the first row has {width}", f"line {line}")
-            try:
-                time_ns = decimal_ns(fields[0])
-            except ValueError:
+            if not _EPOCH.match(fields[0]):
                 log.add("stamp_unreadable", f"{fields[0]!r} is no epoch time", f"line {line}")
                 continue
+            time_ns = decimal_ns(fields[0])
             for number, cell in enumerate(fields[1:width]):
                 book.series(f"gpu{number}", domain).add(time_ns, read_quantity(log, cell, line), line)
         return recording_of(self.name, path, book)
