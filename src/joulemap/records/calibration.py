@@ -67,7 +67,7 @@ class InstrumentAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """A unit compared with a reference: its readings are corrected, and what is left uncertain replaces the specification.
+    """A unit compared with a reference: its readings are corrected, what is left uncertain replaces the specification.
 
     Args:
         instrument: name of the unit's model.

@@ -139,7 +139,7 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     m = at_ns.size - 1
     order = np.empty(2 * m, np.int64)
     order[0::2], order[1::2] = np.arange(m), np.arange(m, 2 * m)
-    twice = np.repeat(at_ns, 2)[1:-1]
+    twice = np.asarray(np.repeat(at_ns, 2)[1:-1], np.int64)
     if trace.edges_ns is None:
         places = (*locate_instants(trace, twice), order)
     else:

@@ -135,7 +135,7 @@ def sweep_energy(
     def energy(at_ns: Ints) -> Floats:
         return integrate_between(trace, at_ns, backend=backend).energy_j
 
-    return _sweep(energy, (trace.start_ns, trace.end_ns), slices, _SPLITS[split], per_slice, backend)
+    return _sweep(energy, (trace.start_ns, trace.end_ns), slices, (_SPLITS[split], per_slice, backend))
 
 
 def sweep_lost_time(trace: EnergyTrace, slices: GroupedSlices, *, backend: Backend = "auto") -> Swept:
@@ -149,7 +149,7 @@ def sweep_lost_time(trace: EnergyTrace, slices: GroupedSlices, *, backend: Backe
         covered_s = integrate_between(trace, at_ns, backend=backend).covered_s
         return np.maximum(np.diff(at_ns) * 1e-9 - covered_s, 0.0)
 
-    return _sweep(lost, (trace.start_ns, trace.end_ns), slices, 0, False, backend)
+    return _sweep(lost, (trace.start_ns, trace.end_ns), slices, (0, False, backend))
 
 
 @dataclass(slots=True, eq=False)
@@ -206,10 +206,9 @@ def _sweep(
     amount: Callable[[Ints], Floats],
     span_ns: tuple[int, int],
     slices: GroupedSlices,
-    split: int,
-    per_slice: bool,
-    backend: Backend,
+    how: tuple[int, bool, Backend],
 ) -> Swept:
+    split, per_slice, backend = how
     _check(slices)
     advance, accumulate = _steps(slices.start_ns.size, backend)
     table = _Table.build(slices, span_ns[0])

@@ -1,4 +1,4 @@
-"""The steps of a sweep over nested and overlapping slices: plain loops over plain arrays, compiled where numba is there.
+"""The steps of a sweep over nested and overlapping slices: plain loops over arrays, compiled where numba is there.
 
 ``advance_events`` gives starts and ends in order of time from slices in order of start, with a heap of the open ones:
 memory is bounded by how many are open, not by how many there are. ``accumulate_events`` shares the energy between two

@@ -109,7 +109,7 @@ def import_recordings(
             for source, chosen in _readers(path, request.formats, findings):
                 recording = chosen.read(source, request.options)
                 entry, summary = _store(
-                    writer, recording, (source, request), (traces, timelines), len(entries), output.absolute().parent
+                    writer, recording, (source, request, output.absolute().parent), (traces, timelines, len(entries))
                 )
                 entries.append(entry)
                 summaries.append(summary | {"certainty": str(chosen.certainty)})
@@ -152,12 +152,11 @@ def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) ->
 def _store(
     writer: BundleWriter,
     recording: Recording,
-    asked: tuple[Path, ImportRequest],
-    names: tuple[_Names, _Names],
-    number: int,
-    beside: Path,
+    asked: tuple[Path, ImportRequest, Path],
+    names: tuple[_Names, _Names, int],
 ) -> tuple[RecordingEntry, dict[str, object]]:
-    source, request = asked
+    source, request, beside = asked
+    number = names[2]
     stem = source.name if source.is_dir() else source.stem or source.name
     size_b = sum(file.size_b for file in recording.sources)
     embedded = request.copy or size_b <= EMBED_LIMIT_B

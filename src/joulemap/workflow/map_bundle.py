@@ -1,4 +1,4 @@
-"""``map``: a bundle to the document that says where its joules went; recordings are analysed, profiles are re-sorted."""
+"""``map``: a bundle to the document that says where its joules went; profiles are only sorted anew."""
 
 from __future__ import annotations
 

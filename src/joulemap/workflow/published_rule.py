@@ -1,4 +1,4 @@
-"""``map --rule``: the figures of a published scoring rule, and the tool's own integral over the same windows beside them."""
+"""``map --rule``: the figures of a published scoring rule, and our own integral over the same windows beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from joulemap.records.published import MlperfRun, PublishedRun
 from joulemap.trace import EnergyTrace, Timeline, integrate_energy
 from joulemap.workflow.recording_bundle import RecordingBundle, timeline_name
 
-__all__ = ["PublishedMap", "RULES", "apply_rule"]
+__all__ = ["RULES", "PublishedMap", "apply_rule"]
 
 RULES = tuple(PublishedRule)
 
@@ -131,8 +131,8 @@ def _findings(figures: PublishedFigures, own: tuple[float | None, float | None])
     if dropped:
         total = dropped + sum(window.samples for window in figures.windows)
         message = (
-            f"the rule {figures.rule} leaves out {dropped} of {total} samples inside the window, those at or below 0 W, "
-            "and multiplies the mean of the others by the whole time"
+            f"the rule {figures.rule} leaves out {dropped} of {total} samples inside the window, those at or below 0 W,"
+            " and multiplies the mean of the others by the whole time"
         )
         findings.append(Finding(slug="published_samples_dropped", severity=Severity.WARNING, message=message))
     if own[0] is not None and figures.average_power_w:

@@ -64,7 +64,7 @@ def correlate_activity(trace: EnergyTrace, timeline: Timeline) -> Correlated:
     step_ns = max(_sample_ns(trace), math.ceil((span_ns + activity_ns) / _GRID), 1)
     power_w = _mean_power(trace, step_ns)
     begin_ns = int(timeline.start_ns.min())
-    activity = _busy(timeline, begin_ns, step_ns, math.ceil(activity_ns / step_ns) + 1)
+    activity = _busy(timeline, (begin_ns, step_ns, math.ceil(activity_ns / step_ns) + 1))
     lag, gain = _peak(power_w, activity)
     fine = float(lag) * step_ns
     offset_ns, std_s, step_w, share = _refine(power_w, (timeline, begin_ns, step_ns), fine)
@@ -96,11 +96,18 @@ def _mean_power(trace: EnergyTrace, step_ns: int) -> Floats:
     held = integrate_between(trace, edges_ns)
     power_w = np.divide(held.energy_j, held.covered_s, out=np.full(count, np.nan), where=held.covered_s > 0)
     power_w[np.isnan(power_w)] = float(np.nanmean(power_w)) if np.isfinite(power_w).any() else 0.0
-    return power_w
+    return np.asarray(power_w, np.float64)
 
 
-def _busy(timeline: Timeline, begin_ns: int, step_ns: int, count: int, shift_ns: float = 0.0) -> Floats:
-    """Returns the share of each grid interval in which at least one slice is open, (count,)."""
+def _busy(timeline: Timeline, grid: tuple[int, int, int], shift_ns: float = 0.0) -> Floats:
+    """Returns the share of each grid interval in which at least one slice is open, (count,).
+
+    Args:
+        timeline: the slices.
+        grid: first instant, ns; length of an interval, ns; intervals.
+        shift_ns: to add to the slices, ns.
+    """
+    begin_ns, step_ns, count = grid
     real = timeline.end_ns > timeline.start_ns
     start_ns, end_ns = timeline.start_ns[real], timeline.end_ns[real]
     order = np.argsort(start_ns, kind="stable")
@@ -161,14 +168,12 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     """Returns offset (ns from the trace's start), its std (s), step (W) and explained share by Gauss and Newton."""
     timeline, begin_ns, step_ns = source
     count, offset = power_w.size, start_ns
+    grid = (begin_ns, step_ns, count)
     probe = step_ns * 0.25
     parameters, std_s, share = np.zeros(3), math.inf, 0.0
     for _ in range(30):
-        here = _busy(timeline, begin_ns, step_ns, count, offset)
-        slope = (
-            _busy(timeline, begin_ns, step_ns, count, offset + probe)
-            - _busy(timeline, begin_ns, step_ns, count, offset - probe)
-        ) / (2.0 * probe)
+        here = _busy(timeline, grid, offset)
+        slope = (_busy(timeline, grid, offset + probe) - _busy(timeline, grid, offset - probe)) / (2.0 * probe)
         plain = np.stack([np.ones(count), here], axis=1)
         step_w = float(np.linalg.lstsq(plain, power_w, rcond=None)[0][1])
         design = np.column_stack([plain, step_w * slope])

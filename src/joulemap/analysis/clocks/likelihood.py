@@ -121,7 +121,7 @@ def _window(trace: EnergyTrace, timeline: Timeline) -> tuple[Floats, Floats] | N
     if lost:
         return None
     edges_ns = np.arange(begin, end + 1) * trace.step_ns + float(trace.start_ns)
-    return edges_ns, trace.power_w[begin:end].astype(np.float64)
+    return np.asarray(edges_ns, np.float64), trace.power_w[begin:end].astype(np.float64)
 
 
 def _pieces(timeline: Timeline) -> list[tuple[Floats, Floats]]:

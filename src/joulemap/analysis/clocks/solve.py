@@ -70,15 +70,9 @@ def solve_clock(
         InputError: named edges and slices do not fit each other.
     """
     source, target = timeline.clock, trace.clock
-    if request.offset_s is not None:
-        offset_ns = round(request.offset_s * 1e9)
-        return ClockMap(source=source, target=target, offset_ns=offset_ns, method=AlignMethod.STATED), ()
-    if request.line:
-        own = [track for track in markers if track.clock == target]
-        pair = match_edges(own, timeline, line=request.line, name=request.slices)
-        return fit_clock((source, pair[0]), (target, pair[1]), method=AlignMethod.MARKERS), ()
-    if request.method in (Align.CORRELATE, Align.LIKELIHOOD):
-        return _correlated(trace, timeline, request)
+    stated = _stated(trace, timeline, markers, request)
+    if stated is not None:
+        return stated
     if request.method is Align.AUTO and source == target and (request.together or source.kind is ClockKind.UTC):
         if request.together:
             return ClockMap(source=source, target=target), ()
@@ -92,11 +86,29 @@ def solve_clock(
         relation = ClockMap(source=source, target=target, method=AlignMethod.UTC, std_s=_UTC_STD_S)
         return _both_utc(f"{source.name} and {target.name}", relation)
     raise NotComparableError(
-        f"nothing relates the timeline's clock {source.name} ({source.kind}) to the trace's {target.name} ({target.kind})",
+        f"nothing relates the timeline's clock {source.name} ({source.kind}) to the trace's {target.name}"
+        f" ({target.kind})",
         hint="give a mark that both saw (--marker LINE=SLICE), the offset (--offset), a zone when importing"
         " (--utc-offset), or try --align correlate",
         slug="clocks-unrelated",
     )
+
+
+def _stated(
+    trace: EnergyTrace, timeline: Timeline, markers: Sequence[MarkerTrack], request: AlignRequest
+) -> tuple[ClockMap, tuple[Finding, ...]] | None:
+    """Returns the relation that the user asked for by name; None to take the best that the recording gives."""
+    source, target = timeline.clock, trace.clock
+    if request.offset_s is not None:
+        offset_ns = round(request.offset_s * 1e9)
+        return ClockMap(source=source, target=target, offset_ns=offset_ns, method=AlignMethod.STATED), ()
+    if request.line:
+        own = [track for track in markers if track.clock == target]
+        pair = match_edges(own, timeline, line=request.line, name=request.slices)
+        return fit_clock((source, pair[0]), (target, pair[1]), method=AlignMethod.MARKERS), ()
+    if request.method in (Align.CORRELATE, Align.LIKELIHOOD):
+        return _correlated(trace, timeline, request)
+    return None
 
 
 def _both_utc(names: str, relation: ClockMap) -> tuple[ClockMap, tuple[Finding, ...]]:

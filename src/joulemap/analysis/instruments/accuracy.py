@@ -73,7 +73,8 @@ def errors_of(
                 rectangular=False,
                 gain=calibration.gain,
                 offset_w=calibration.offset_w,
-                source=f"calibrated {calibration.calibrated} against {calibration.reference}, until {calibration.expires}",
+                source=f"calibrated {calibration.calibrated} against {calibration.reference},"
+                f" until {calibration.expires}",
             )
         when = "on a day that is not known" if day is None else f"on {day}"
         message = (
@@ -90,11 +91,11 @@ def errors_of(
     if current_a is not None:
         usable = [r for r in usable if r.max_a is None or r.min_a <= current_a <= r.max_a]
     if not usable:
-        message = f"{instrument.title}: no figure is published for {current_a or 0:.3g} A; the intervals leave gain and offset out"
+        message = f"{instrument.title}: no figure is published for {current_a or 0:.3g} A; gain and offset are left out"
         return MeterErrors(findings=(*findings, _warn("instrument_unknown", message)))
     worst = max(usable, key=lambda r: (r.gain, r.offset_a, r.offset_w))
     if worst.offset_a and not voltage_v:
-        message = f"{instrument.title}: an offset of {worst.offset_a:.2g} A is no power without a supply; import with --voltage"
+        message = f"{instrument.title}: an offset of {worst.offset_a:.2g} A needs a supply; import with --voltage"
         findings.append(_warn("offset_not_budgeted", message))
     offset_w = worst.offset_w + worst.offset_a * (voltage_v or 0.0)
     return MeterErrors(

@@ -46,10 +46,10 @@ def correct_trace(trace: EnergyTrace, errors: MeterErrors) -> EnergyTrace:
     """Returns the trace with a calibration's offset and gain taken out of its samples."""
     if not errors.corrects:
         return trace
-    power_w = (trace.power_w - errors.offset_w) / errors.gain
+    power_w = (trace.power_w.astype(np.float64) - errors.offset_w) / errors.gain
     for begin, end in trace.gaps:
         power_w[begin:end] = 0.0
-    return replace(trace, power_w=np.asarray(power_w, trace.power_w.dtype))
+    return replace(trace, power_w=power_w)
 
 
 def map_energy(
@@ -80,7 +80,7 @@ def map_energy(
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
     terms = (
-        *energy_terms(facts.energy_j, facts.seen_s, facts, errors, rate),
+        *energy_terms(facts.energy_j, facts.seen_s, (facts, errors, rate)),
         Term(name="lost", std=facts.lost_s * facts.spread_w),
     )
     seen = facts.seen_s > 0
@@ -113,11 +113,11 @@ def map_energy(
     placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
     swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
     middle_ns = int(timeline.start_ns[len(timeline) // 2])
-    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns)), request.split)
+    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split))
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
-    findings += _remarks(rows, placed, swept, inputs, request.split)
+    findings += _remarks(rows, placed, inputs, request.split)
     idle = _idle(rows, swept, inputs)
     return EnergyMap(
         total_j=total,
@@ -150,7 +150,7 @@ def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
         energy_j, noise = swept.idle_j - inputs.given_back_j, 0.0
     moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
     terms = (
-        *energy_terms(energy_j, idle_s, inputs.facts, inputs.errors, inputs.rate_std_ppm),
+        *energy_terms(energy_j, idle_s, inputs.known),
         Term(name="rows", std=math.hypot(noise, *moved)),
         Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
     )
@@ -211,10 +211,9 @@ def _inputs(
     traces: Sequence[EnergyTrace],
     placed: Placed,
     swept: Swept,
-    known: tuple[TraceFacts, MeterErrors, float, float],
-    split: Split,
+    known: tuple[TraceFacts, MeterErrors, float, float, Split],
 ) -> RowInputs:
-    facts, errors, rate, shift_s = known
+    facts, errors, rate, shift_s, split = known
     groups = swept.count.size
     lost_s = np.zeros((groups, 2))
     for trace in traces:
@@ -260,8 +259,8 @@ def _lost(facts: TraceFacts) -> Finding:
     )
 
 
-def _remarks(rows: Sequence[MapRow], placed: Placed, swept: Swept, inputs: RowInputs, split: Split) -> list[Finding]:
-    remarks = []
+def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:
+    swept, remarks = inputs.swept, []
     outside = int(placed.outside.sum())
     if outside:
         message = f"{outside} slices reach beyond the recorded time and are in no figure; {placed.counted} lie inside"
@@ -274,16 +273,20 @@ def _remarks(rows: Sequence[MapRow], placed: Placed, swept: Swept, inputs: RowIn
         known = [row.runs_needed for row in short if row.runs_needed is not None]
         advice = f"; about {max(known):.3g} times this recording would tell those that can be told" if known else ""
         message = (
-            f"{len(short)} of {len(rows)} rows have a refused figure: a sample stands for {inputs.facts.sample_s:.3g} s and"
-            f" stretches of a row are as short as {mean_s:.3g} s on average{advice}"
+            f"{len(short)} of {len(rows)} rows have a refused figure: a sample stands for"
+            f" {inputs.facts.sample_s:.3g} s, stretches of a row last {mean_s:.3g} s at the least{advice}"
         )
         remarks.append(Finding(slug="too_short_for_samples", severity=Severity.WARNING, message=message))
     if inputs.separated is not None and not inputs.separated.white:
-        message = "what the rows leave unexplained is correlated in time: power inside a slice is not even, or the clocks are off"
+        message = (
+            "what the rows leave unexplained is correlated in time: power inside a slice is uneven, or clocks are off"
+        )
         remarks.append(Finding(slug="residuals_not_white", severity=Severity.INFO, message=message))
     coarse = [row for row in rows if row.reason == "alignment_too_coarse"]
     if coarse:
-        message = f"{len(coarse)} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), longer than half a slice"
+        message = (
+            f"{len(coarse)} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), over half a slice"
+        )
         remarks.append(Finding(slug="alignment_too_coarse", severity=Severity.WARNING, message=message))
     if swept.concurrent > 1:
         rule = {

@@ -1,9 +1,9 @@
 """What an energy would be if the slices lay elsewhere: the cost of edges inside samples and of an uncertain clock.
 
-A sample on an edge mixes the power of both sides. Shared by time it takes ``f (1 - f)`` of a sample times the step in
-power from the side that has more, ``f`` being where in the sample the edge lies. With ``E`` shifted by one sample either
-way, ``q (2 E - E+ - E-)`` is what both edges of every slice lost, ``q`` being the mean of ``f (1 - f)`` (a sixth at
-random phases). It is given back; what stays uncertain is that power near an edge need not be even.
+A sample on an edge mixes the power of both sides. Shared by time it takes ``f (1 - f)`` of a sample times the step
+in power from the side that has more, ``f`` being where in the sample the edge lies. With ``E`` shifted by one sample
+either way, ``q (2 E - E+ - E-)`` is what both edges of every slice lost, ``q`` being the mean of ``f (1 - f)`` (a
+sixth at random phases). It is given back; what stays uncertain is that power near an edge need not be even.
 
 References:
     docs/map.md, "What the samples can tell".
@@ -72,22 +72,22 @@ def probe_edges(
         mean_w = np.divide(whole.energy_j, whole.duration_s, out=np.zeros(groups), where=whole.duration_s > 0)
         own_w = np.divide(whole.self_j, whole.self_s, out=np.zeros(groups), where=whole.self_s > 0)
         blur_j = np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1) * (sample_s / 3.0)
-        slope_w = np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1)
+        slope_w = np.asarray(np.stack([mean_w * whole.count, own_w * whole.pieces], axis=1), np.float64)
         return Probe(lost_j=np.zeros((groups, 2)), blur_j=np.abs(blur_j), slope_w=slope_w)
     here = _swept(traces, part, split, 0.0)
     near = [_swept(traces, part, split, sign * sample_s) for sign in (1.0, -1.0)]
     far_s = max(sample_s, shift_s)
     far = near if far_s == sample_s else [_swept(traces, part, split, sign * far_s) for sign in (1.0, -1.0)]
     seen = np.divide(whole.count, here[0], out=np.zeros(groups), where=here[0] > 0)[:, None]
-    moved_j = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
+    moved_j: NDArray[np.float64] = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
     edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
     noise_j = facts.noise_w * facts.step_s * np.sqrt(edges) / _RANDOM_SHARE
     share = _mixed_share(traces[0], part, groups, sample_s)[:, None]
-    slope_w = (far[0][1] - far[1][1]) / (2.0 * far_s) * seen
+    far_w = np.asarray((far[0][1] - far[1][1]) / (2.0 * far_s) * seen, np.float64)
     return Probe(
         lost_j=share * moved_j,
         blur_j=_UNEVEN * np.abs(moved_j) / _RANDOM_SHARE + noise_j,
-        slope_w=slope_w,
+        slope_w=far_w,
     )
 
 
@@ -106,7 +106,7 @@ def _mixed_share(trace: EnergyTrace, slices: GroupedSlices, groups: int, sample_
         mixed = 0.5 * (begin * (1.0 - begin) + end * (1.0 - end))
     total = np.bincount(group, mixed, groups)
     count = np.bincount(group, minlength=groups)
-    return np.divide(total, count, out=random, where=count > 0)
+    return np.asarray(np.divide(total, count, out=random, where=count > 0), np.float64)
 
 
 def _part(slices: GroupedSlices, traces: Sequence[EnergyTrace], margin_s: float) -> GroupedSlices:

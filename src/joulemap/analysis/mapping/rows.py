@@ -65,10 +65,16 @@ class RowInputs:
     monte_carlo: MonteCarlo
 
     @property
+    def known(self) -> tuple[TraceFacts, MeterErrors, float]:
+        """What every energy of the trace depends on."""
+        return self.facts, self.errors, self.rate_std_ppm
+
+    @property
     def given_back_j(self) -> float:
         """What rows by overlap get back from the samples on their edges, J: it comes from the idle time."""
         groups = range(self.swept.count.size)
-        return math.fsum(float(self.probe.lost_j[g, 1]) for g in groups if self.route(g, own=True) is Resolution.OVERLAP)
+        overlap = [g for g in groups if self.route(g, own=True) is Resolution.OVERLAP]
+        return math.fsum(float(self.probe.lost_j[g, 1]) for g in overlap)
 
     def route(self, group: int, *, own: bool) -> Resolution:
         """Returns how a group's energy (what it holds, or its own) can be had from the samples.
@@ -99,18 +105,15 @@ def is_resolved(mean_s: float, lost_j: float, energy_j: float, sample_s: float) 
     return mean_s >= _SAMPLES * sample_s or (mean_s >= sample_s and 2.0 * abs(lost_j) <= _BLUR * abs(energy_j))
 
 
-def energy_terms(
-    energy_j: float, seen_s: float, facts: TraceFacts, errors: MeterErrors, rate_std_ppm: float
-) -> tuple[Term, ...]:
+def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterErrors, float]) -> tuple[Term, ...]:
     """Returns the terms that every energy of a trace has: gain, offset, clock, noise.
 
     Args:
         energy_j: J.
         seen_s: time over which it was seen, s.
-        facts: of the trace.
-        errors: of the meter.
-        rate_std_ppm: standard uncertainty of the trace's clock, ppm.
+        known: the trace, its meter, and the standard uncertainty of its clock, ppm.
     """
+    facts, errors, rate_std_ppm = known
     return (
         Term(name="gain", std=abs(energy_j) * errors.gain_std, rectangular=errors.rectangular),
         Term(name="offset", std=seen_s * errors.offset_std_w, rectangular=errors.rectangular),
@@ -124,7 +127,7 @@ def build_rows(
 ) -> tuple[MapRow, ...]:
     """Returns the rows, the largest self energy first, refused ones last; shares are of the total."""
     rows = [
-        _row(group, key, int(outside[group]) if group < outside.size else 0, inputs, total_j)
+        _row(group, (key, int(outside[group]) if group < outside.size else 0), inputs, total_j)
         for group, key in enumerate(keys)
     ]
     rows = [row for row in rows if row.count or row.outside]
@@ -142,7 +145,8 @@ def _order(row: MapRow) -> tuple[float, float, str]:
     return (-own, -row.self_s, row.key)
 
 
-def _row(group: int, key: str, outside: int, inputs: RowInputs, total_j: float) -> MapRow:
+def _row(group: int, named: tuple[str, int], inputs: RowInputs, total_j: float) -> MapRow:
+    key, outside = named
     swept = inputs.swept
     count, duration_s, self_s = int(swept.count[group]), float(swept.duration_s[group]), float(swept.self_s[group])
     held_j, way, reason = _held(group, inputs, outside)
@@ -173,7 +177,7 @@ def _row(group: int, key: str, outside: int, inputs: RowInputs, total_j: float) 
 def _held(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:
     swept = inputs.swept
     count, duration_s = int(swept.count[group]), float(swept.duration_s[group])
-    reason = _refusal(count, duration_s, outside, float(inputs.lost_s[group, 0]), inputs.shift_s)
+    reason = _refusal(count, duration_s, outside, (float(inputs.lost_s[group, 0]), inputs.shift_s))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 0, (float(swept.energy_j[group]), duration_s), inputs)
@@ -185,15 +189,13 @@ def _own(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolut
     if int(swept.count[group]) and not pieces and float(swept.duration_s[group]) > 0:  # covered by what is inside
         zero = Estimate(value=0.0, std=0.0, provenance=inputs.provenance, boundary=inputs.boundary)
         return zero, Resolution.OVERLAP, ""
-    reason = _refusal(pieces, self_s, outside, float(inputs.lost_s[group, 1]), inputs.shift_s)
+    reason = _refusal(pieces, self_s, outside, (float(inputs.lost_s[group, 1]), inputs.shift_s))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 1, (float(swept.self_j[group]), self_s), inputs)
 
 
-def _routed(
-    group: int, column: int, held: tuple[float, float], inputs: RowInputs
-) -> tuple[Quantity, Resolution, str]:
+def _routed(group: int, column: int, held: tuple[float, float], inputs: RowInputs) -> tuple[Quantity, Resolution, str]:
     way = inputs.route(group, own=column == 1)
     if way is Resolution.OVERLAP:
         return _estimate(group, column, held, inputs), way, ""
@@ -202,7 +204,8 @@ def _routed(
     return Unavailable(reason="too_short_for_samples"), way, "too_short_for_samples"
 
 
-def _refusal(count: int, duration_s: float, outside: int, lost_s: float, shift_s: float) -> str:
+def _refusal(count: int, duration_s: float, outside: int, doubt: tuple[float, float]) -> str:
+    lost_s, shift_s = doubt
     if not count:
         return "slices_outside_trace" if outside else "no_duration"
     if not duration_s > 0:
@@ -218,7 +221,7 @@ def _estimate(group: int, column: int, held: tuple[float, float], inputs: RowInp
     energy_j, time_s = held[0] + float(inputs.probe.lost_j[group, column]), held[1]
     lost_s = float(inputs.lost_s[group, column])
     terms = (
-        *energy_terms(energy_j, time_s, inputs.facts, inputs.errors, inputs.rate_std_ppm),
+        *energy_terms(energy_j, time_s, inputs.known),
         Term(name="edges", std=abs(float(inputs.probe.slope_w[group, column])) * inputs.shift_s),
         Term(name="blur", std=float(inputs.probe.blur_j[group, column])),
         Term(name="lost", std=lost_s * inputs.facts.spread_w),
@@ -234,7 +237,7 @@ def _told(group: int, inputs: RowInputs) -> Estimate:
     noise = tuple(
         Term(name=term.name, std=term.std * self_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
     )
-    shared = energy_terms(energy_j, self_s, inputs.facts, inputs.errors, inputs.rate_std_ppm)[:3]
+    shared = energy_terms(energy_j, self_s, inputs.known)[:3]
     edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, 1])) * inputs.shift_s)
     return _figure(energy_j, (*shared, *noise, edges), inputs)
 

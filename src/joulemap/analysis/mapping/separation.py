@@ -4,7 +4,7 @@ Each sample is the sum over rows of power times the time that the sample spends 
 is refused, with the number of runs that would tell it.
 
 References:
-    METHODS 1.5 in docs/methods.md (exact formulation, planning formula). Issue of grouping: ``analysis.grouping``.
+    METHODS 1.5 in docs/methods.md (exact formulation, planning formula).
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
     idle[-1] = 1.0
     idle_std = math.sqrt(fit.variance(idle))
     idle_w = float(fit.power_w[-1])
-    told = region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, float(region_s @ fit.power_w / region_s.sum()))
+    mean_w = float(region_s @ fit.power_w / region_s.sum())
+    told = region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, mean_w)
     return Separated(
         power_w=power_w,
         terms=tuple(terms),
@@ -209,7 +210,8 @@ def _samples_between(trace: EnergyTrace, begin_ns: int, end_ns: int) -> tuple[in
         first = int(np.searchsorted(trace.edges_ns, begin_ns))
         return first, max(int(np.searchsorted(trace.edges_ns, end_ns, side="right")) - 1, first)
     first = math.ceil((begin_ns - trace.start_ns) / trace.step_ns)
-    return max(first, 0), max(min(math.floor((end_ns - trace.start_ns) / trace.step_ns), trace.n), max(first, 0))
+    first, last = max(first, 0), min(math.floor((end_ns - trace.start_ns) / trace.step_ns), trace.n)
+    return first, max(first, last)
 
 
 def _elapsed(start: NDArray[np.int64], end: NDArray[np.int64], at_ns: NDArray[np.int64]) -> NDArray[np.float64]:

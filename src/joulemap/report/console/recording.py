@@ -44,16 +44,17 @@ def _block(recording: Mapping[str, Any], style: Style) -> list[str]:
                 f"({trace['clock']['kind']})"
             )
         )
-    for timeline in recording["timelines"]:
-        lines.append(
-            printable(
-                f"  timeline  {timeline['name']}: {format_count(timeline['slices'])} slices of "
-                f"{format_count(timeline['names'])} names on {format_count(timeline['tracks'])} tracks, clock "
-                f"{timeline['clock']['name']} ({timeline['clock']['kind']})"
-            )
+    lines += [
+        printable(
+            f"  timeline  {timeline['name']}: {format_count(timeline['slices'])} slices of "
+            f"{format_count(timeline['names'])} names on {format_count(timeline['tracks'])} tracks, clock "
+            f"{timeline['clock']['name']} ({timeline['clock']['kind']})"
         )
+        for timeline in recording["timelines"]
+    ]
     if recording["lanes"]:
         lines.append(printable(f"  lanes     {', '.join(lane['name'] for lane in recording['lanes'][:6])}"))
-    for track in recording["markers"]:
-        lines.append(printable(f"  markers   {track['name']}: {format_count(track['count'])}"))
+    lines += [
+        printable(f"  markers   {track['name']}: {format_count(track['count'])}") for track in recording["markers"]
+    ]
     return [*lines, ""]

@@ -1,7 +1,7 @@
 """A Perfetto trace of an energy map: one process per boundary, counters in W and J, slices with energy, clocks.
 
 References:
-    Perfetto, Trace Packet (synthetic track events) and protos/perfetto/trace: track_event.proto, track_descriptor.proto,
+    Perfetto, "Synthetic Track Events", and protos/perfetto/trace: track_event.proto, track_descriptor.proto,
     clock_snapshot.proto, interned_data.proto. Field numbers are theirs.
 """
 

@@ -4,8 +4,8 @@ Millions of packets differ in a few numbers only. They are laid out once with nu
 padded with empty groups) and filled in by columns: 60 times faster than one message after another.
 
 References:
-    Protocol Buffers, Encoding ("Base 128 varints", "Message structure"). A padded varint is valid: a reader takes groups
-    until one has no continuation bit, up to ten.
+    Protocol Buffers, Encoding ("Base 128 varints", "Message structure"). A padded varint is valid: a reader takes
+    groups until one has no continuation bit, up to ten.
 """
 
 from __future__ import annotations

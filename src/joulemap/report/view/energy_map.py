@@ -154,9 +154,7 @@ def _figures(document: Document) -> tuple[tuple[str, str], ...]:
     figures = [("average power", format_quantity(document["power_w"], "W"))]
     for clock in document["clocks"][:1]:
         drift = f", drift {clock['drift_ppm']:.3g} ppm" if clock["drift_ppm"] else ""
-        figures.append(
-("clocks", f"{clock['method']}{drift}{_known(clock)}")
-        )
+        figures.append(("clocks", f"{clock['method']}{drift}{_known(clock)}"))
     if document["rule"] != "joulemap":
         figures += _rule_figures(document)
     meter = document["meter"]
