@@ -1,7 +1,9 @@
 """The offset at which activity explains power best: cross-correlation on a grid, then least squares between its points.
 
-The model is power = idle + step x activity(t - offset) with noise that may be correlated in time. Where another offset
-explains the samples almost as well (a periodic load without a beginning) there is no answer, and none is given.
+The peak is that of all activity against power. Between the grid's points each name has a power of its own, and the noise
+may be correlated in time. Starts and ends of the slices must ask for one and the same offset: as far as they do not, the
+power inside the slices is not what the model says, and half of their difference goes into the uncertainty. Where another
+offset explains the samples almost as well (a periodic load without a beginning) there is no answer, and none is given.
 
 References:
     METHODS 1.4 in docs/methods.md (parabolic peak; 62 us at 1 kHz). W. K. Newey and K. D. West, Econometrica 55
@@ -26,6 +28,8 @@ _GRID = 1 << 17
 _DISTINCT = 12.0
 """Least gain in -2 log likelihood over the next peak: 5e-4 for a chance of being wrong."""
 _BLOCK = 32
+_NAMES = 24
+"""Names that have a power of their own; the others share one."""
 
 Floats = NDArray[np.float64]
 
@@ -99,30 +103,16 @@ def _mean_power(trace: EnergyTrace, step_ns: int) -> Floats:
     return np.asarray(power_w, np.float64)
 
 
-def _busy(timeline: Timeline, grid: tuple[int, int, int], shift_ns: float = 0.0) -> Floats:
+def _busy(timeline: Timeline, grid: tuple[int, int, int]) -> Floats:
     """Returns the share of each grid interval in which at least one slice is open, (count,).
 
     Args:
         timeline: the slices.
         grid: first instant, ns; length of an interval, ns; intervals.
-        shift_ns: to add to the slices, ns.
     """
     begin_ns, step_ns, count = grid
-    real = timeline.end_ns > timeline.start_ns
-    start_ns, end_ns = timeline.start_ns[real], timeline.end_ns[real]
-    order = np.argsort(start_ns, kind="stable")
-    start_ns, end_ns = start_ns[order], np.maximum.accumulate(end_ns[order])
-    fresh = np.concatenate([[True], start_ns[1:] > end_ns[:-1]])
-    first = np.flatnonzero(fresh)
-    last = np.append(first[1:] - 1, start_ns.size - 1)
-    start = (start_ns[first] - begin_ns).astype(np.float64) + shift_ns
-    end = (end_ns[last] - begin_ns).astype(np.float64) + shift_ns
-    before = np.concatenate([[0.0], np.cumsum(end - start)])
-    edges = np.arange(count + 1) * float(step_ns)
-    piece = np.searchsorted(start, edges, side="right")
-    at = np.maximum(piece - 1, 0)
-    elapsed = np.where(piece > 0, before[at] + np.minimum(edges - start[at], (end - start)[at]), 0.0)
-    return np.asarray(np.diff(elapsed) / step_ns, np.float64)
+    start, end = _stretches(timeline, np.flatnonzero(timeline.end_ns > timeline.start_ns), begin_ns)
+    return np.asarray(np.diff(_elapsed(start, end, np.arange(count + 1) * float(step_ns))) / step_ns, np.float64)
 
 
 def _peak(power_w: Floats, activity: Floats) -> tuple[int, float]:
@@ -168,29 +158,79 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     """Returns offset (ns from the trace's start), its std (s), step (W) and explained share by Gauss and Newton."""
     timeline, begin_ns, step_ns = source
     count, offset = power_w.size, start_ns
-    grid = (begin_ns, step_ns, count)
+    parts = [_stretches(timeline, rows, begin_ns) for rows in _named_rows(timeline)]
+    edges = np.arange(count + 1) * float(step_ns)
     probe = step_ns * 0.25
-    parameters, std_s, share = np.zeros(3), math.inf, 0.0
-    for _ in range(30):
-        here = _busy(timeline, grid, offset)
-        slope = (_busy(timeline, grid, offset + probe) - _busy(timeline, grid, offset - probe)) / (2.0 * probe)
-        plain = np.stack([np.ones(count), here], axis=1)
-        step_w = float(np.linalg.lstsq(plain, power_w, rcond=None)[0][1])
-        design = np.column_stack([plain, step_w * slope])
-        parameters, *_ = np.linalg.lstsq(design, power_w, rcond=None)
-        move = float(np.clip(parameters[2], -step_ns, step_ns))
+
+    def design_at(offset_ns: float) -> tuple[Floats, Floats, Floats]:
+        columns = [np.diff(_elapsed(s + offset_ns, e + offset_ns, edges)) / step_ns for s, e in parts]
+        plain = np.column_stack([np.ones(count), *columns])
+        steps_w = np.linalg.lstsq(plain, power_w, rcond=1e-9)[0]
+        starts, ends = np.zeros(count), np.zeros(count)
+        for (s, e), watts in zip(parts, steps_w[1:], strict=True):
+            starts -= watts * np.diff(_edge_time(s + offset_ns, edges, probe)) / step_ns
+            ends += watts * np.diff(_edge_time(e + offset_ns, edges, probe)) / step_ns
+        return plain, np.asarray(starts, np.float64), np.asarray(ends, np.float64)
+
+    for _ in range(40):
+        plain, starts, ends = design_at(offset)
+        design = np.column_stack([plain, starts + ends])
+        move = float(np.clip(np.linalg.lstsq(design, power_w, rcond=1e-12)[0][-1], -step_ns, step_ns))
         offset += move
         if abs(move) < 1e-4 * step_ns:
             break
+    parameters = np.linalg.lstsq(design, power_w, rcond=1e-12)[0]
     residual = power_w - design @ parameters
-    gram = design.T @ design
-    if not np.all(np.diag(gram) > 0) or np.linalg.cond(gram) > 1e15:
-        return round(offset), math.inf, float(parameters[1]), 0.0
-    inverse = np.linalg.inv(gram)
-    blocks = np.arange(0, count, _BLOCK)
-    score = np.add.reduceat(design * residual[:, None], blocks, axis=0)
-    robust = inverse @ (score.T @ score) @ inverse
-    plain_var = float(residual @ residual) / max(count - 3, 1) * inverse[2, 2]
-    std_s = math.sqrt(max(float(robust[2, 2]), plain_var)) * 1e-9
     share = 1.0 - float(residual @ residual) / max(float(np.var(power_w)) * count, 1e-300)
-    return round(offset), std_s, float(parameters[1]), share
+    busy_w = float((plain[:, 1:] @ parameters[1:-1]).sum() / max(float(plain[:, 1:].sum()), 1e-300))
+    std_s = _offset_std_s(design, residual)
+    both = np.linalg.lstsq(np.column_stack([plain, starts, ends]), power_w, rcond=1e-12)[0]
+    return round(offset), math.hypot(std_s, 0.5 * abs(float(both[-1] - both[-2])) * 1e-9), busy_w, share
+
+
+def _offset_std_s(design: Floats, residual: Floats) -> float:
+    """Returns the standard uncertainty of the last column's parameter, robust to correlation inside blocks, s."""
+    gram = design.T @ design
+    scale = np.sqrt(np.diag(gram))
+    if not scale[-1] > 0:
+        return math.inf
+    scale = np.where(scale > 0, scale, 1.0)
+    inverse = np.linalg.pinv(gram / np.outer(scale, scale), rcond=1e-12, hermitian=True) / np.outer(scale, scale)
+    blocks = np.arange(0, residual.size, _BLOCK)
+    score = np.add.reduceat(design * residual[:, None], blocks, axis=0)
+    robust = float((inverse @ (score.T @ score) @ inverse)[-1, -1])
+    plain = float(residual @ residual) / max(residual.size - design.shape[1], 1) * float(inverse[-1, -1])
+    return math.sqrt(max(robust, plain, 0.0)) * 1e-9
+
+
+def _named_rows(timeline: Timeline) -> list[NDArray[np.int64]]:
+    """Returns the slices of each of the names that take most time, and those of all others together."""
+    time_ns = (timeline.end_ns - timeline.start_ns).astype(np.float64)
+    total = np.bincount(timeline.name_index, time_ns, len(timeline.names))
+    largest = np.argsort(-total, kind="stable")[:_NAMES]
+    rows = [np.flatnonzero((timeline.name_index == name) & (time_ns > 0)) for name in largest if total[name] > 0]
+    rest = np.flatnonzero(~np.isin(timeline.name_index, largest) & (time_ns > 0))
+    return [*rows, rest] if rest.size else rows
+
+
+def _stretches(timeline: Timeline, rows: NDArray[np.int64], begin_ns: int) -> tuple[Floats, Floats]:
+    """Returns starts and ends of the time in which at least one of the slices is open, ns from begin."""
+    order = rows[np.argsort(timeline.start_ns[rows], kind="stable")]
+    start_ns, end_ns = timeline.start_ns[order], np.maximum.accumulate(timeline.end_ns[order])
+    first = np.flatnonzero(np.concatenate([[True], start_ns[1:] > end_ns[:-1]]))
+    last = np.append(first[1:] - 1, start_ns.size - 1)
+    start, end = start_ns[first] - np.int64(begin_ns), end_ns[last] - np.int64(begin_ns)
+    return start.astype(np.float64), end.astype(np.float64)
+
+
+def _elapsed(start: Floats, end: Floats, at: Floats) -> Floats:
+    """Returns the time inside the stretches up to each instant, ns."""
+    before = np.concatenate([[0.0], np.cumsum(end - start)])
+    piece = np.searchsorted(start, at, side="right")
+    k = np.maximum(piece - 1, 0)
+    return np.asarray(np.where(piece > 0, before[k] + np.minimum(at - start[k], (end - start)[k]), 0.0), np.float64)
+
+
+def _edge_time(edge: Floats, at: Floats, width: float) -> Floats:
+    """Returns how many edges passed by each instant, each spread over a width, so that its derivative is finite."""
+    return _elapsed(edge - 0.5 * width, edge + 0.5 * width, at) / width
