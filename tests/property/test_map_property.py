@@ -20,16 +20,18 @@ from joulemap.trace.sweep import Split, sweep_energy
 from mapped_traces import METER, WORK, build_trace, group_rows, sampled_powers
 
 ROWS = st.lists(
-    st.tuples(
-        st.integers(0, 90_000_000), st.integers(0, 10_000_000), st.integers(0, 3), st.integers(0, 2)
-    ).map(lambda row: (row[0], row[0] + row[1], row[2], row[3])),
+    st.tuples(st.integers(0, 90_000_000), st.integers(0, 10_000_000), st.integers(0, 3), st.integers(0, 2)).map(
+        lambda row: (row[0], row[0] + row[1], row[2], row[3])
+    ),
     max_size=40,
 )
 
 
 @given(rows=ROWS, seed=st.integers(0, 1000), split=st.sampled_from([Split.EQUAL, Split.DURATION]))
 @settings(max_examples=60, deadline=None)
-def test_own_energies_and_idle_add_up_to_the_trace(rows: list[tuple[int, int, int, int]], seed: int, split: Split) -> None:
+def test_own_energies_and_idle_add_up_to_the_trace(
+    rows: list[tuple[int, int, int, int]], seed: int, split: Split
+) -> None:
     trace = build_trace(np.random.default_rng(seed).uniform(0, 10, 100))
     swept = sweep_energy(trace, group_rows(rows, groups=4), split=split, per_slice=True, backend="numpy")
     total_j = trace_energy_j(trace)[0]
@@ -70,9 +72,7 @@ def test_finer_samples_of_the_same_power_change_nothing(
 @settings(max_examples=25, deadline=None)
 def test_the_figures_of_a_map_add_up_to_the_trace(rows: list[tuple[int, int, int, int]], seed: int) -> None:
     """Slices are drawn a hundred times longer here, so that samples resolve them."""
-    slices = [
-        Slice(name=f"n{g}", start_ns=a * 100, end_ns=b * 100, track=f"t{t}") for a, b, g, t in rows
-    ]
+    slices = [Slice(name=f"n{g}", start_ns=a * 100, end_ns=b * 100, track=f"t{t}") for a, b, g, t in rows]
     trace = build_trace(np.random.default_rng(seed).uniform(1, 10, 1000), period_s=1e-2)
     energy = map_energy(
         [trace], Timeline.from_slices(WORK, slices), ClockMap(source=WORK, target=METER), MeterErrors(),
@@ -96,9 +96,7 @@ def test_intervals_hold_the_truth_by_either_way(rate_hz: float, way: Resolution)
         trace, timeline, truth = sampled_powers(
             SCHEDULE, runs=400 if rate_hz < 1e4 else 30, rate_hz=rate_hz, rng=rng, noise_w=0.03
         )
-        energy = map_energy(
-            [trace], timeline, ClockMap(source=WORK, target=METER), MeterErrors(), request=MapRequest()
-        )
+        energy = map_energy([trace], timeline, ClockMap(source=WORK, target=METER), MeterErrors(), request=MapRequest())
         for row in energy.rows:
             assert row.resolution is way
             assert isinstance(row.energy_j, Estimate)

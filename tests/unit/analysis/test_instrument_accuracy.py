@@ -60,9 +60,7 @@ def test_an_offset_in_amperes_needs_a_supply() -> None:
 
 def test_figures_from_memory_are_left_out() -> None:
     entry = find_instrument("lpm01a")
-    remembered = InstrumentAccuracy(
-        name="x", title="X", ranges=tuple(_remember(figure) for figure in entry.ranges)
-    )
+    remembered = InstrumentAccuracy(name="x", title="X", ranges=tuple(_remember(figure) for figure in entry.ranges))
     found = errors_of(remembered, None, mean_power_w=0.01, voltage_v=None, day=None)
     assert found.gain_std == 0.0
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.mapping.sampling import TraceFacts, shift_trace
 from joulemap.trace import EnergyTrace, KernelKind
+from joulemap.trace.instants import clip_instants, locate_instants, relate_instants
 from joulemap.trace.sweep import GroupedSlices, Split, Swept, sweep_energy
 
 __all__ = ["Probe", "probe_edges"]
@@ -82,7 +83,7 @@ def probe_edges(
     moved_j: NDArray[np.float64] = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
     edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
     noise_j = facts.noise_w * facts.step_s * np.sqrt(edges) / _RANDOM_SHARE
-    share = _mixed_share(traces[0], part, groups, sample_s)[:, None]
+    share = _mixed_share(traces[0], part, groups, (sample_s, facts.step_s))[:, None]
     far_w = np.asarray((far[0][1] - far[1][1]) / (2.0 * far_s) * seen, np.float64)
     return Probe(
         lost_j=share * moved_j,
@@ -91,15 +92,17 @@ def probe_edges(
     )
 
 
-def _mixed_share(trace: EnergyTrace, slices: GroupedSlices, groups: int, sample_s: float) -> NDArray[np.float64]:
+def _mixed_share(
+    trace: EnergyTrace, slices: GroupedSlices, groups: int, lengths_s: tuple[float, float]
+) -> NDArray[np.float64]:
     """Returns the mean of f (1 - f) over the edges of every group, (g,); a sixth where phases are not known."""
+    sample_s, step_s = lengths_s
     random = np.full(groups, 1.0 / _RANDOM_SHARE)
-    if trace.period_s is None or sample_s > 1.5 * trace.period_s or slices.by_path:
+    if sample_s > 1.5 * step_s or slices.by_path or not trace.n:
         return random
     counted = slices.group >= 0
     group = slices.group[counted].astype(np.int64)
-    begin = np.mod((slices.start_ns[counted] - np.int64(trace.start_ns)) / trace.step_ns, 1.0)
-    end = np.mod((slices.end_ns[counted] - np.int64(trace.start_ns)) / trace.step_ns, 1.0)
+    begin, end = _phase(trace, slices.start_ns[counted]), _phase(trace, slices.end_ns[counted])
     if trace.channel.kernel.kind is KernelKind.POINT:
         mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
     else:
@@ -107,6 +110,15 @@ def _mixed_share(trace: EnergyTrace, slices: GroupedSlices, groups: int, sample_
     total = np.bincount(group, mixed, groups)
     count = np.bincount(group, minlength=groups)
     return np.asarray(np.divide(total, count, out=random, where=count > 0), np.float64)
+
+
+def _phase(trace: EnergyTrace, at_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns where in its sample each instant lies, 0 to 1."""
+    index, offset_ns = locate_instants(trace, clip_instants(trace, relate_instants(trace, at_ns)))
+    if trace.edges_ns is None:
+        return np.asarray(offset_ns / trace.step_ns, np.float64)
+    last = np.minimum(index, trace.n - 1)
+    return np.asarray(offset_ns / (trace.edges_ns[last + 1] - trace.edges_ns[last]), np.float64)
 
 
 def _part(slices: GroupedSlices, traces: Sequence[EnergyTrace], margin_s: float) -> GroupedSlices:
