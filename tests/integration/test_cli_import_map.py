@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from joulemap.workflow import import_recording
+from joulemap.workflow.recordings import import_recording
 from program import Called, call, leftovers
 from recording_files import shared_file
 
@@ -77,7 +77,7 @@ def test_what_explains_a_published_difference_is_said(tmp_path: Path) -> None:
 )
 def test_tiny_runs_are_scored_by_their_own_rules(parts: tuple[str, ...], energy_uj: float, tmp_path: Path) -> None:
     path = shared_file(*parts)
-    candidates = [path, *sorted(p for p in path.rglob("*") if p.name in ("results.json",) or p.is_dir())]
+    candidates = [path, *sorted(p for p in path.rglob("*") if p.name == "results.json" or p.is_dir())]
     for number, candidate in enumerate(candidates):
         bundle = tmp_path / f"{number}.jm"
         if call("import", candidate, "-o", bundle).code:

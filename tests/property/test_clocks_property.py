@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joulemap.analysis.clocks.regression import fit_clock
-from joulemap.records.clock_map import AlignMethod
+from joulemap.records.mapping.clock_map import AlignMethod
 from mapped_traces import METER, WORK
 
 

@@ -13,8 +13,8 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.sampling import trace_energy_j
 from joulemap.estimate import Estimate
-from joulemap.records.clock_map import ClockMap
 from joulemap.records.energy import Resolution
+from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.trace import Slice, Timeline
 from joulemap.trace.sweep import Split, sweep_energy
 from mapped_traces import METER, WORK, build_trace, group_rows, sampled_powers

@@ -14,7 +14,7 @@ from joulemap.cli.invocation import Invocation, is_unicode, output_options, writ
 from joulemap.cli.map_cmd import build_request, map_options
 from joulemap.report.console.style import Style
 from joulemap.units import format_bytes, format_count, format_si
-from joulemap.workflow.export_bundle import ExportFormat, export_bundle
+from joulemap.workflow.recordings.export_bundle import ExportFormat, export_bundle
 
 __all__ = ["command"]
 

@@ -13,7 +13,7 @@ from joulemap.errors import UsageError
 from joulemap.formats.base import ReadOptions
 from joulemap.report.console.recording import render_import
 from joulemap.report.console.style import Style
-from joulemap.workflow.import_recording import ImportRequest, import_recordings, parse_formats
+from joulemap.workflow.recordings.import_recording import ImportRequest, import_recordings, parse_formats
 
 __all__ = ["command"]
 

@@ -20,8 +20,8 @@ from joulemap.report.console.energy_map import render_map
 from joulemap.report.console.style import Style
 from joulemap.report.view.energy_map import build_map_view
 from joulemap.trace.sweep import Split
-from joulemap.workflow.map_bundle import BundleMapRequest, map_bundle
-from joulemap.workflow.published_rule import RULES
+from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle
+from joulemap.workflow.recordings.published_rule import RULES
 
 __all__ = ["build_request", "command", "map_options"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from joulemap.errors import FormatError, InputError
-from joulemap.records.calibration import Calibration
+from joulemap.records.mapping.calibration import Calibration
 
 __all__ = ["read_calibration"]
 

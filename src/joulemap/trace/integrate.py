@@ -139,12 +139,12 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     m = at_ns.size - 1
     order = np.empty(2 * m, np.int64)
     order[0::2], order[1::2] = np.arange(m), np.arange(m, 2 * m)
-    twice = np.asarray(np.repeat(at_ns, 2)[1:-1], np.int64)
     if trace.edges_ns is None:
-        places = (*locate_instants(trace, twice), order)
+        where, part_ns = locate_instants(trace, at_ns)
     else:
-        whole_ns, part_ns = split_instants(twice)
-        places = (whole_ns + np.int64(trace.start_ns), part_ns, order)
+        whole_ns, part_ns = split_instants(at_ns)
+        where = whole_ns + np.int64(trace.start_ns)
+    places = (np.repeat(where, 2)[1:-1], np.repeat(part_ns, 2)[1:-1] if part_ns.size else part_ns, order)
     energy_j = _run_kernel(samples, places)
     energy_j[at_ns[1:] == at_ns[:-1]] = 0.0
     return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from joulemap.errors import SetupError
 from joulemap.trace import sweep_steps
 from joulemap.trace.integrate import Backend, integrate_between
+from joulemap.trace.pages import release_samples
 from joulemap.trace.trace import EnergyTrace
 
 __all__ = ["MAX_PATHS", "GroupedSlices", "Split", "Swept", "sweep_energy", "sweep_lost_time"]
@@ -133,7 +134,9 @@ def sweep_energy(
     """
 
     def energy(at_ns: Ints) -> Floats:
-        return integrate_between(trace, at_ns, backend=backend).energy_j
+        energy_j = integrate_between(trace, at_ns, backend=backend).energy_j
+        release_samples(trace)
+        return energy_j
 
     return _sweep(energy, (trace.start_ns, trace.end_ns), slices, (_SPLITS[split], per_slice, backend))
 
@@ -152,46 +155,31 @@ def sweep_lost_time(trace: EnergyTrace, slices: GroupedSlices, *, backend: Backe
     return _sweep(lost, (trace.start_ns, trace.end_ns), slices, (0, False, backend))
 
 
-@dataclass(slots=True, eq=False)
 class _Table:
-    """The arrays of :mod:`sweep_steps` between two chunks of events."""
+    """The arrays of :mod:`sweep_steps` between two chunks of events.
 
-    path_key: Ints
-    path_of: Ints
-    path_parent: Ints
-    path_name: Ints
-    whole: Ints
-    total: Floats
-    top: Ints
-    last_ns: Ints
-    tracks: Floats
-    slot: Ints
-    kept: Floats
-    free: Ints
-    counts: Ints
-    sums: Floats
+    Args:
+        slices: to be swept.
+        start_ns: of the trace.
+    """
 
-    @classmethod
-    def build(cls, slices: GroupedSlices, start_ns: int) -> _Table:
-        """Returns the arrays of a sweep that has not begun."""
+    def __init__(self, slices: GroupedSlices, start_ns: int) -> None:
         groups = MAX_PATHS if slices.by_path else slices.groups
         slots, paths = 256, 4 * MAX_PATHS if slices.by_path else 1
-        return cls(
-            path_key=np.full(paths, -1, np.int64),
-            path_of=np.zeros(paths, np.int64),
-            path_parent=np.full(groups if slices.by_path else 1, -1, np.int64),
-            path_name=np.zeros(groups if slices.by_path else 1, np.int64),
-            whole=np.array([slots, 0, 0, start_ns, 0, 0], np.int64),
-            total=np.zeros(7),
-            top=np.full(slices.tracks, -1, np.int64),
-            last_ns=np.zeros(slices.tracks, np.int64),
-            tracks=np.zeros((slices.tracks, 4)),
-            slot=np.zeros((slots, 5), np.int64),
-            kept=np.zeros((slots, 5)),
-            free=np.arange(slots, dtype=np.int64)[::-1].copy(),
-            counts=np.zeros((groups, 2), np.int64),
-            sums=np.zeros((groups, 7)),
-        )
+        self.path_key = np.full(paths, -1, np.int64)
+        self.path_of = np.zeros(paths, np.int64)
+        self.path_parent = np.full(groups if slices.by_path else 1, -1, np.int64)
+        self.path_name = np.zeros(groups if slices.by_path else 1, np.int64)
+        self.whole = np.array([slots, 0, 0, start_ns, 0, 0], np.int64)
+        self.total = np.zeros(7)
+        self.top = np.full(slices.tracks, -1, np.int64)
+        self.last_ns = np.zeros(slices.tracks, np.int64)
+        self.tracks = np.zeros((slices.tracks, 4))
+        self.slot = np.zeros((slots, 5), np.int64)
+        self.kept = np.zeros((slots, 5))
+        self.free = np.arange(slots, dtype=np.int64)[::-1].copy()
+        self.counts = np.zeros((groups, 2), np.int64)
+        self.sums = np.zeros((groups, 7))
 
     def widen(self) -> None:
         """Doubles the slots for open slices."""
@@ -211,7 +199,7 @@ def _sweep(
     split, per_slice, backend = how
     _check(slices)
     advance, accumulate = _steps(slices.start_ns.size, backend)
-    table = _Table.build(slices, span_ns[0])
+    table = _Table(slices, span_ns[0])
     size = slices.start_ns.size if per_slice else 0
     slice_held, slice_self = np.zeros(size), np.zeros(size)
     at_ns = span_ns[0]

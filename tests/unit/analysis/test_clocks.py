@@ -14,7 +14,7 @@ from joulemap.analysis.clocks.markers import match_edges, match_marks, relate_ho
 from joulemap.analysis.clocks.regression import fit_clock
 from joulemap.analysis.clocks.solve import Align, AlignRequest, solve_clock
 from joulemap.errors import InputError, NotComparableError
-from joulemap.records.clock_map import AlignMethod, ClockMap
+from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, ClockKind, EdgeDirection, Marker, Slice, Timeline
 from mapped_traces import METER, WORK, build_trace, sampled_powers

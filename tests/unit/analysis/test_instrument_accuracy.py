@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from joulemap.analysis.instruments.accuracy import errors_of
 from joulemap.analysis.instruments.library import LIBRARY, find_instrument, instrument_for_format
 from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.meters.calibration import read_calibration
-from joulemap.records.calibration import Calibration, Evidence, InstrumentAccuracy
+from joulemap.records.mapping.calibration import AccuracyRange, Calibration, Evidence, InstrumentAccuracy
 
 RECORD = """
 instrument = "ppk2"
@@ -65,10 +66,8 @@ def test_figures_from_memory_are_left_out() -> None:
     assert found.gain_std == 0.0
 
 
-def _remember(figure: object) -> object:
-    from dataclasses import replace
-
-    return replace(figure, evidence=Evidence.MEMORY)  # type: ignore[type-var]
+def _remember(figure: AccuracyRange) -> AccuracyRange:
+    return replace(figure, evidence=Evidence.MEMORY)
 
 
 def test_a_calibration_replaces_the_specification_while_it_holds(tmp_path: Path) -> None:

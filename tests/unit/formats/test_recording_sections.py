@@ -71,7 +71,9 @@ def test_what_a_published_rule_needs_comes_back_bit_for_bit(number: int, tmp_pat
     run = (
         MlperfRun(time_ns=np.array([5, 4, 9]), power_w=rng.normal(size=3), begin_ns=1, end_ns=9, scenario="Offline",
                   queries=None, samples_per_query=7),
-        EnergyrunnerRun(energy_uj=rng.normal(size=5).astype(np.float32), rate_hz=1000.0, stamps_s=(0.1, 0.30000000000004)),
+        EnergyrunnerRun(
+            energy_uj=rng.normal(size=5).astype(np.float32), rate_hz=1000.0, stamps_s=(0.1, 0.30000000000004)
+        ),
         EnergyrunnerTrials(trials=tuple(
             EnergyrunnerTrial(energy_j=rng.normal(size=n), begin=1, end=n, iterations=n) for n in (3, 5))),
     )[number]  # fmt: skip

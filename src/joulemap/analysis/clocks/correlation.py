@@ -1,9 +1,10 @@
 """The offset at which activity explains power best: cross-correlation on a grid, then least squares between its points.
 
-The peak is that of all activity against power. Between the grid's points each name has a power of its own, and the noise
-may be correlated in time. Starts and ends of the slices must ask for one and the same offset: as far as they do not, the
-power inside the slices is not what the model says, and half of their difference goes into the uncertainty. Where another
-offset explains the samples almost as well (a periodic load without a beginning) there is no answer, and none is given.
+The peak is that of all activity against power. Between the grid's points each name has a power of its own, and the
+noise may be correlated in time. Starts and ends of the slices must ask for one and the same offset: as far as they do
+not, the power inside the slices is not what the model says, and half of their difference goes into the uncertainty.
+Where another offset explains the samples almost as well (a periodic load without a beginning) there is no answer, and
+none is given.
 
 References:
     METHODS 1.4 in docs/methods.md (parabolic peak; 62 us at 1 kHz). W. K. Newey and K. D. West, Econometrica 55
@@ -112,7 +113,9 @@ def _busy(timeline: Timeline, grid: tuple[int, int, int]) -> Floats:
     """
     begin_ns, step_ns, count = grid
     start, end = _stretches(timeline, np.flatnonzero(timeline.end_ns > timeline.start_ns), begin_ns)
-    return np.asarray(np.diff(_elapsed(start, end, np.arange(count + 1) * float(step_ns))) / step_ns, np.float64)
+    return np.asarray(
+        np.diff(_elapsed(start, end, np.arange(count + 1, dtype=np.float64) * step_ns)) / step_ns, np.float64
+    )
 
 
 def _peak(power_w: Floats, activity: Floats) -> tuple[int, float]:
@@ -159,7 +162,7 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     timeline, begin_ns, step_ns = source
     count, offset = power_w.size, start_ns
     parts = [_stretches(timeline, rows, begin_ns) for rows in _named_rows(timeline)]
-    edges = np.arange(count + 1) * float(step_ns)
+    edges: Floats = np.arange(count + 1, dtype=np.float64) * float(step_ns)
     probe = step_ns * 0.25
 
     def design_at(offset_ns: float) -> tuple[Floats, Floats, Floats]:

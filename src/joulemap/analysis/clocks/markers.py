@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.clocks.regression import fit_clock
 from joulemap.errors import InputError
-from joulemap.records.clock_map import AlignMethod, ClockMap
+from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, EdgeDirection, Timeline
 

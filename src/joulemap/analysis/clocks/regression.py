@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import InputError
-from joulemap.records.clock_map import AlignMethod, ClockMap
+from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.trace import Clock
 
 __all__ = ["Robustness", "fit_clock"]

@@ -15,8 +15,8 @@ from joulemap.analysis.clocks.likelihood import profile_offset
 from joulemap.analysis.clocks.markers import match_edges, match_marks
 from joulemap.analysis.clocks.regression import fit_clock
 from joulemap.errors import NotComparableError
-from joulemap.records.clock_map import AlignMethod, ClockMap
 from joulemap.records.finding import Finding, Severity
+from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import ClockKind, EnergyTrace, Timeline
 

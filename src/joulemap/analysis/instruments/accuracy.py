@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from joulemap.analysis.intervals.uncertainty import limit_std
-from joulemap.records.calibration import Calibration, Evidence, InstrumentAccuracy
 from joulemap.records.finding import Finding, Severity
+from joulemap.records.mapping.calibration import Calibration, Evidence, InstrumentAccuracy
 
 __all__ = ["MeterErrors", "errors_of"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.errors import UsageError
-from joulemap.records.calibration import AccuracyRange, Evidence, InstrumentAccuracy
+from joulemap.records.mapping.calibration import AccuracyRange, Evidence, InstrumentAccuracy
 
 __all__ = ["LIBRARY", "find_instrument", "instrument_for_format"]
 

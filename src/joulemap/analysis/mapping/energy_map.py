@@ -19,10 +19,10 @@ from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
 from joulemap.analysis.mapping.separation import Separated, separate_rows
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
-from joulemap.records.clock_map import ClockMap
 from joulemap.records.energy import BudgetLine, Resolution
-from joulemap.records.energy_map import EnergyMap, MapRow
 from joulemap.records.finding import Finding, Severity
+from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import EnergyTrace, Timeline
 from joulemap.trace.sweep import Split, Swept, sweep_energy, sweep_lost_time
 

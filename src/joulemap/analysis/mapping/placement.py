@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.mapping.keys import Grouping
-from joulemap.records.clock_map import ClockMap
+from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.trace import Timeline
 from joulemap.trace.sweep import GroupedSlices
 

@@ -17,7 +17,7 @@ from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.separation import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
-from joulemap.records.energy_map import MapRow
+from joulemap.records.mapping.energy_map import MapRow
 from joulemap.trace.sweep import Swept
 
 __all__ = ["RowInputs", "build_rows", "energy_terms", "is_resolved"]

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joulemap.trace import EnergyTrace, integrate_between
+from joulemap.trace.pages import release_samples
 
 __all__ = ["TraceFacts", "describe_trace", "shift_trace", "trace_energy_j"]
 
 _LIMIT = 1 << 20
+_PART = 1 << 24
+"""Samples at a time: 64 MB of those that lie in a file."""
 _MAD = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 
 
@@ -40,8 +43,17 @@ class TraceFacts:
 
 def trace_energy_j(trace: EnergyTrace) -> tuple[float, float]:
     """Returns the energy of the whole trace, J, and the time that was seen, s."""
-    held = integrate_between(trace, np.array([trace.start_ns, trace.end_ns], np.int64))
-    return float(held.energy_j[0]), float(held.covered_s[0])
+    parts = trace.n // _PART + 1
+    edges_ns = trace.start_ns + np.rint(np.linspace(0.0, 1.0, parts + 1) * (trace.end_ns - trace.start_ns)).astype(
+        np.int64
+    )
+    energy_j, seen_s = [], []
+    for part in range(parts):
+        held = integrate_between(trace, edges_ns[part : part + 2])
+        energy_j.append(float(held.energy_j[0]))
+        seen_s.append(float(held.covered_s[0]))
+        release_samples(trace)
+    return math.fsum(energy_j), math.fsum(seen_s)
 
 
 def shift_trace(trace: EnergyTrace, shift_ns: int) -> EnergyTrace:

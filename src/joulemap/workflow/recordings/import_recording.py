@@ -27,7 +27,7 @@ from joulemap.formats.sections.recording_json import RecordingEntry, TraceEntry
 from joulemap.records.finding import Finding, Severity, Validity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, EnergyTrace, Timeline
-from joulemap.workflow.recording_bundle import section_name
+from joulemap.workflow.recordings.recording_bundle import section_name
 
 __all__ = ["EMBED_LIMIT_B", "ImportRequest", "import_recordings", "parse_formats"]
 

@@ -12,10 +12,10 @@ from joulemap.analysis.mapping.keys import MapKey, group_slices
 from joulemap.analysis.mapping.placement import place_slices
 from joulemap.estimate import Estimate
 from joulemap.records.energy import Resolution
-from joulemap.records.energy_map import MapRow
+from joulemap.records.mapping.energy_map import MapRow
 from joulemap.trace import EnergyTrace, Timeline, integrate_between
 from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
-from joulemap.workflow.map_bundle import MappedRecording
+from joulemap.workflow.recordings.map_bundle import MappedRecording
 
 __all__ = ["Counters", "PlacedSlices", "bin_power", "list_nesting", "place_energies"]
 

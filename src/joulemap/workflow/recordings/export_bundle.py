@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO
 
 from joulemap.errors import ReportError, UsageError
-from joulemap.workflow.export_writers import write_chrome, write_csv, write_parquet, write_perfetto
-from joulemap.workflow.map_bundle import BundleMapRequest, map_recording
-from joulemap.workflow.placed_slices import bin_power, place_energies
-from joulemap.workflow.recording_bundle import open_recordings
+from joulemap.workflow.recordings.export_writers import write_chrome, write_csv, write_parquet, write_perfetto
+from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_recording
+from joulemap.workflow.recordings.placed_slices import bin_power, place_energies
+from joulemap.workflow.recordings.recording_bundle import open_recordings
 
 __all__ = ["ExportFormat", "Exported", "export_bundle"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from joulemap.estimate import Quantity
-from joulemap.records.clock_map import ClockMap
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding
+from joulemap.records.mapping.clock_map import ClockMap
 
 __all__ = ["EnergyMap", "MapRow"]
 

@@ -13,7 +13,7 @@ from joulemap.errors import InputError
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.published import MlperfRun, PublishedRun
 from joulemap.trace import EnergyTrace, Timeline, integrate_energy
-from joulemap.workflow.recording_bundle import RecordingBundle, timeline_name
+from joulemap.workflow.recordings.recording_bundle import RecordingBundle, timeline_name
 
 __all__ = ["RULES", "PublishedMap", "apply_rule"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceTrack, encode_trace
 from joulemap.trace.sweep_steps import advance_events
-from joulemap.workflow.map_bundle import MappedRecording
-from joulemap.workflow.placed_slices import Counters, PlacedSlices, list_nesting
+from joulemap.workflow.recordings.map_bundle import MappedRecording
+from joulemap.workflow.recordings.placed_slices import Counters, PlacedSlices, list_nesting
 
 __all__ = ["write_chrome", "write_csv", "write_parquet", "write_perfetto"]
 

@@ -18,14 +18,14 @@ from joulemap.formats.bundle import read_bundle
 from joulemap.formats.registry import RECORDINGS, RESULT
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
-from joulemap.records.clock_map import ClockMap
-from joulemap.records.energy_map import EnergyMap, MapRow
 from joulemap.records.finding import Finding, Severity, Validity, worst
+from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import ClockKind, EnergyTrace, Timeline
-from joulemap.workflow.map_profile import map_profile
 from joulemap.workflow.plain import plain
-from joulemap.workflow.published_rule import PublishedMap, apply_rule
-from joulemap.workflow.recording_bundle import RecordingBundle, open_recordings
+from joulemap.workflow.recordings.map_profile import map_profile
+from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
+from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
 from joulemap.workflow.result import SCHEMA as PROFILE_SCHEMA
 
 __all__ = ["MAP_SCHEMA", "BundleMapRequest", "MappedRecording", "map_bundle", "map_recording"]
