@@ -25,6 +25,9 @@ __all__ = ["main", "run"]
 _COMMANDS = {
     "profile": "Profile a model's energy per inference and per layer.",
     "report": "Write a run as a page that opens offline, or as Markdown.",
+    "import": "Read recordings of power and of what ran into one bundle.",
+    "map": "Show where the joules of a recording or a profile went.",
+    "export": "Write a bundle for another tool: Perfetto, Chrome, CSV, Parquet.",
     "score": "Compare a simulated run with the truth that its board kept.",
     "boards": "List the targets and whether each can run here.",
     "doctor": "Say what is missing here, with the exact fix.",

@@ -1,5 +1,6 @@
-"""Files: the bundle with its typed sections, one module per format, and the registry that alone names them.
+"""Files: the bundle with its typed sections, and readers of other people's recordings. Bytes in, records out.
 
-Readers trust nothing that they read. Must not know a meter, firmware, an analysis or a screen; formats never import
-each other, only the ground under them (``json_text``, ``parquet``).
+One file per format; two registries alone name them (``registry`` for bundle sections, ``readers`` for recordings).
+Readers trust nothing that they read and never import each other, only the shared ground (``json_text``, ``parquet``,
+``text``, ``values``, ``building``). Must not know a meter, firmware, an analysis or a screen.
 """

@@ -12,18 +12,31 @@ from typing import Any
 from joulemap.formats import parquet, timeline_parquet, trace_parquet
 from joulemap.formats.bundle import Bundle
 from joulemap.formats.bundle_writer import BundleWriter
+from joulemap.formats.sections import lane_parquet, marker_json, published_parquet, recording_json
+from joulemap.formats.sections.recording_json import RecordingEntry
+from joulemap.records.published import PublishedRun
+from joulemap.records.recording import Lane, MarkerTrack
 from joulemap.trace import EnergyTrace, Marker, Timeline
 
 __all__ = [
     "LAYERS",
     "LOG",
+    "RECORDINGS",
     "RESULT",
     "RUN",
     "TIMELINE",
+    "add_lane",
+    "add_markers",
+    "add_published",
+    "add_recordings",
     "add_table",
     "add_timeline",
     "add_trace",
     "list_traces",
+    "load_lane",
+    "load_markers",
+    "load_published",
+    "load_recordings",
     "load_table",
     "load_timeline",
     "load_trace",
@@ -34,6 +47,7 @@ RESULT = "result.json"
 LAYERS = "layers.parquet"
 TIMELINE = "timeline.parquet"
 LOG = "log.txt"
+RECORDINGS = "recordings.json"
 _PARQUET = "application/vnd.apache.parquet"
 
 
@@ -139,3 +153,85 @@ def load_table(bundle: Bundle, path: str, *, schema: str, version: int = 1) -> d
         FormatError: the section is missing, of a newer version or damaged.
     """
     return parquet.read_columns(bundle.locate(path, schema=schema, version=version))
+
+
+def add_lane(writer: BundleWriter, path: str, lane: Lane) -> None:
+    """Adds a lane to a bundle in the making.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`.
+    """
+    file = writer.place(path, media_type=_PARQUET, schema=lane_parquet.SCHEMA, version=lane_parquet.VERSION)
+    with writer.writing():
+        lane_parquet.write_lane(file, lane)
+
+
+def load_lane(bundle: Bundle, path: str) -> Lane:
+    """Returns a lane of a bundle.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return lane_parquet.read_lane(bundle.locate(path, schema=lane_parquet.SCHEMA, version=lane_parquet.VERSION))
+
+
+def add_markers(writer: BundleWriter, path: str, tracks: Sequence[MarkerTrack]) -> None:
+    """Adds marker tracks to a bundle in the making.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`.
+    """
+    document = marker_json.describe_markers(tracks)
+    writer.write_json(path, document, schema=marker_json.SCHEMA, version=marker_json.VERSION)
+
+
+def load_markers(bundle: Bundle, path: str) -> tuple[MarkerTrack, ...]:
+    """Returns the marker tracks of a section.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return marker_json.parse_markers(bundle.read_json(path, schema=marker_json.SCHEMA, version=marker_json.VERSION))
+
+
+def add_published(writer: BundleWriter, path: str, run: PublishedRun) -> None:
+    """Adds what a published rule needs to a bundle in the making.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`.
+    """
+    file = writer.place(path, media_type=_PARQUET, schema=published_parquet.SCHEMA, version=published_parquet.VERSION)
+    with writer.writing():
+        published_parquet.write_published(file, run)
+
+
+def load_published(bundle: Bundle, path: str) -> PublishedRun:
+    """Returns what a published rule needs.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return published_parquet.read_published(
+        bundle.locate(path, schema=published_parquet.SCHEMA, version=published_parquet.VERSION)
+    )
+
+
+def add_recordings(writer: BundleWriter, entries: Sequence[RecordingEntry]) -> None:
+    """Adds the list of recordings to a bundle in the making.
+
+    Raises:
+        ValueError, ReportError: as :func:`add_trace`.
+    """
+    document = recording_json.describe_entries(tuple(entries))
+    writer.write_json(RECORDINGS, document, schema=recording_json.SCHEMA, version=recording_json.VERSION)
+
+
+def load_recordings(bundle: Bundle) -> tuple[RecordingEntry, ...]:
+    """Returns the list of recordings of a bundle.
+
+    Raises:
+        FormatError: the section is missing, of a newer version or damaged.
+    """
+    return recording_json.parse_entries(
+        bundle.read_json(RECORDINGS, schema=recording_json.SCHEMA, version=recording_json.VERSION)
+    )

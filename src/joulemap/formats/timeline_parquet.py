@@ -44,19 +44,18 @@ def read_timeline(path: Path) -> Timeline:
     Raises:
         FormatError: the file is damaged or is no timeline (``parquet-damaged``, ``timeline-damaged``).
     """
-    clock, columns = open_parquet(path, _read)
     try:
-        words = [_index(columns[name]) for name in ("name", "track", "kind")]
+        clock, instants, words = open_parquet(path, _read)
         return Timeline(
             clock=parse_clock(clock),
-            start_ns=columns["start_ns"].to_numpy(),
-            end_ns=columns["end_ns"].to_numpy(),
-            name_index=words[0][0],
-            names=words[0][1],
-            track_index=words[1][0],
-            tracks=words[1][1],
-            kind_index=words[2][0],
-            kinds=words[2][1],
+            start_ns=instants[0],
+            end_ns=instants[1],
+            name_index=words[0].index,
+            names=tuple(words[0].table),
+            track_index=words[1].index,
+            tracks=tuple(words[1].table),
+            kind_index=words[2].index,
+            kinds=tuple(words[2].table),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(
@@ -66,14 +65,50 @@ def read_timeline(path: Path) -> Timeline:
         ) from error
 
 
-def _read(file: Any) -> tuple[Any, Any]:
-    table = file.read().combine_chunks()
-    return read_metadata(file, _CLOCK), {name: table.column(name) for name in table.column_names}
+class _Words:
+    """Indices into a table of distinct words in order of first appearance, filled block by block."""
+
+    def __init__(self, count: int) -> None:
+        self.index = np.empty(count, np.int32)
+        self.table: dict[str, int] = {}
+
+    def fill(self, at: int, column: Any) -> None:
+        """Takes a block by its dictionary's codes: a Python object per slice would cost 100 bytes each."""
+        import pyarrow as pa  # noqa: PLC0415  as above
+
+        for chunk in column.chunks:
+            encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+            if encoded.null_count:
+                raise ValueError("a slice lacks a word")
+            words = encoded.dictionary.to_pylist()
+            codes = encoded.indices.to_numpy(zero_copy_only=False)
+            if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
+                raise ValueError("a slice names a word that is not there")
+            first = np.full(len(words), codes.size, np.int64)
+            first[codes[::-1]] = np.arange(codes.size - 1, -1, -1)  # of equal codes the last one written stays
+            lookup = np.zeros(len(words), np.int32)
+            for word in np.argsort(first, kind="stable").tolist():
+                if first[word] == codes.size:
+                    break
+                lookup[word] = self.table.setdefault(words[word], len(self.table))
+            self.index[at : at + codes.size] = lookup[codes]
+            at += codes.size
 
 
-def _index(column: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], tuple[str, ...]]:
-    words = column.to_pylist()
-    if any(word is None for word in words):
-        raise ValueError("a slice lacks a word")
-    table = {word: k for k, word in enumerate(dict.fromkeys(words))}
-    return np.array([table[word] for word in words], np.int32), tuple(table)
+def _read(file: Any) -> tuple[Any, list[np.ndarray[Any, np.dtype[np.int64]]], list[_Words]]:
+    count = file.metadata.num_rows
+    instants = [np.empty(count, np.int64) for _ in range(2)]
+    words = [_Words(count) for _ in range(3)]
+    at = 0
+    for group in range(file.metadata.num_row_groups):
+        table = file.read_row_group(group)
+        for column, name in zip(instants, ("start_ns", "end_ns"), strict=True):
+            if table.column(name).null_count:
+                raise ValueError("a slice lacks an instant")
+            column[at : at + table.num_rows] = table.column(name).to_numpy()
+        for word, name in zip(words, ("name", "track", "kind"), strict=True):
+            word.fill(at, table.column(name))
+        at += table.num_rows
+    for column in (*instants, *(word.index for word in words)):
+        column.setflags(write=False)  # handed over: a timeline copies what may still change
+    return read_metadata(file, _CLOCK), instants, words

@@ -9,6 +9,7 @@ from joulemap.trace.clock import Clock, ClockKind
 from joulemap.trace.integrate import (
     IntegratedEnergy,
     cumulative_energy_j,
+    integrate_between,
     integrate_energy,
     integrate_offsets,
     mean_power,
@@ -31,6 +32,7 @@ __all__ = [
     "Slice",
     "Timeline",
     "cumulative_energy_j",
+    "integrate_between",
     "integrate_energy",
     "integrate_offsets",
     "mean_power",

@@ -39,6 +39,7 @@ __all__ = [
     "Backend",
     "IntegratedEnergy",
     "cumulative_energy_j",
+    "integrate_between",
     "integrate_energy",
     "integrate_offsets",
     "mean_power",
@@ -111,6 +112,42 @@ def integrate_offsets(
     """
     start = np.atleast_1d(np.asarray(start_s, np.float64)) * 1e9
     return _integrate(trace, start, np.atleast_1d(np.asarray(end_s, np.float64)) * 1e9, backend)
+
+
+def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend = "auto") -> IntegratedEnergy:
+    """Returns what lies between each instant and the next one, (k - 1,) J and s, without sorting anything.
+
+    Args:
+        trace: power over time.
+        instants_ns: (k,) int64 ns on the trace's clock, in order.
+        backend: as for :func:`integrate_energy`.
+
+    Raises:
+        ValueError: the instants are not in order.
+    """
+    if instants_ns.size < 2:
+        return IntegratedEnergy(energy_j=np.empty(0), covered_s=np.empty(0))
+    at_ns = clip_instants(trace, relate_instants(trace, np.asarray(instants_ns, np.int64)))
+    if bool(np.any(at_ns[1:] < at_ns[:-1])):
+        raise ValueError("instants must be in order of time")
+    covered_s = _covered_s(trace, at_ns[:-1], at_ns[1:])
+    samples = _samples(trace)
+    if not _takes_compiled(backend, trace.n, at_ns.size):
+        index, offset_ns = locate_instants(trace, at_ns)
+        positions = Positions(start=index[:-1], start_ns=offset_ns[:-1], end=index[1:], end_ns=offset_ns[1:])
+        return IntegratedEnergy(energy_j=integrate_positions(samples, positions) * 1e-9, covered_s=covered_s)
+    m = at_ns.size - 1
+    order = np.empty(2 * m, np.int64)
+    order[0::2], order[1::2] = np.arange(m), np.arange(m, 2 * m)
+    if trace.edges_ns is None:
+        where, part_ns = locate_instants(trace, at_ns)
+    else:
+        whole_ns, part_ns = split_instants(at_ns)
+        where = whole_ns + np.int64(trace.start_ns)
+    places = (np.repeat(where, 2)[1:-1], np.repeat(part_ns, 2)[1:-1] if part_ns.size else part_ns, order)
+    energy_j = _run_kernel(samples, places)
+    energy_j[at_ns[1:] == at_ns[:-1]] = 0.0
+    return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
 
 
 def cumulative_energy_j(trace: EnergyTrace, at_s: Floats, *, backend: Backend = "auto") -> Floats:

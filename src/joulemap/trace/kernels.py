@@ -23,7 +23,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["integrate_edges", "integrate_uniform"]
+from joulemap.trace import sweep_steps
+
+__all__ = ["accumulate_events", "advance_events", "integrate_edges", "integrate_uniform"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Power = NDArray[np.float32] | NDArray[np.float64]
@@ -310,3 +312,7 @@ def integrate_edges(
                 whole_wns = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = _piece(here_w, next_w, (0.0, here_ns), step_ns)
                 energy_wns[row] = whole_wns + (opened[row, 2] + tail_wns)
+
+
+advance_events = _compiled(sweep_steps.advance_events)
+accumulate_events = _compiled(sweep_steps.accumulate_events)

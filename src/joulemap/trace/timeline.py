@@ -38,6 +38,8 @@ class Slice:
 
 
 def _column(values: NDArray[np.integer[Any]], dtype: type[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    if isinstance(values, np.ndarray) and values.dtype == dtype and not values.flags.writeable:
+        return values  # handed over for good: ten million slices are not copied
     array: NDArray[np.integer[Any]] = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array

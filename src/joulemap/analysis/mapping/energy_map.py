@@ -1,0 +1,299 @@
+"""The entry of the map: traces, a timeline and the relation of their clocks to an :class:`EnergyMap`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from joulemap.analysis.instruments.accuracy import MeterErrors
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
+from joulemap.analysis.intervals.uncertainty import Term, estimate
+from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
+from joulemap.analysis.mapping.placement import Placed, place_slices
+from joulemap.analysis.mapping.probe import probe_edges
+from joulemap.analysis.mapping.rows import RowInputs, build_rows, energy_terms
+from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
+from joulemap.analysis.mapping.separation import Separated, separate_rows
+from joulemap.errors import NotComparableError
+from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
+from joulemap.records.energy import BudgetLine, Resolution
+from joulemap.records.finding import Finding, Severity
+from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.energy_map import EnergyMap, MapRow
+from joulemap.trace import EnergyTrace, Timeline
+from joulemap.trace.sweep import Split, Swept, sweep_energy, sweep_lost_time
+
+__all__ = ["MapRequest", "correct_trace", "map_energy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapRequest:
+    """How a map is to be made.
+
+    Args:
+        key: what a row stands for.
+        split: between tracks that are busy at once.
+    """
+
+    key: MapKey = MapKey.NAME
+    split: Split = Split.EQUAL
+
+
+def correct_trace(trace: EnergyTrace, errors: MeterErrors) -> EnergyTrace:
+    """Returns the trace with a calibration's offset and gain taken out of its samples."""
+    if not errors.corrects:
+        return trace
+    power_w = (trace.power_w.astype(np.float64) - errors.offset_w) / errors.gain
+    for begin, end in trace.gaps:
+        power_w[begin:end] = 0.0
+    return replace(trace, power_w=power_w)
+
+
+def map_energy(
+    traces: Sequence[EnergyTrace],
+    timeline: Timeline | None,
+    clock: ClockMap | None,
+    errors: MeterErrors,
+    *,
+    request: MapRequest,
+) -> EnergyMap:
+    """Returns where the energy of the traces went.
+
+    Args:
+        traces: at least one; several are summed, so they must be disjoint, of one boundary and on one clock.
+        timeline: what happened; None to have the total alone.
+        clock: from the timeline's clock to the traces'; None without a timeline.
+        errors: of the meter; samples are corrected already.
+        request: how.
+
+    Raises:
+        NotComparableError: the traces have different boundaries or clocks.
+        InputError: no slice is of the wanted kind.
+    """
+    _check_summable(traces)
+    boundary = traces[0].channel.boundary
+    provenance = weakest(trace.channel.provenance for trace in traces)
+    facts = _sum_facts([describe_trace(trace) for trace in traces])
+    rate = traces[0].clock.rate_std_ppm or 0.0
+    monte_carlo = MonteCarlo()
+    terms = (
+        *energy_terms(facts.energy_j, facts.seen_s, (facts, errors, rate)),
+        Term(name="lost", std=facts.lost_s * facts.spread_w),
+    )
+    seen = facts.seen_s > 0
+    total: Quantity = (
+        estimate(facts.energy_j, terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+        if seen
+        else Unavailable(reason="samples_lost")
+    )
+    power: Quantity = total.scaled(1.0 / facts.seen_s) if isinstance(total, Estimate) else total
+    findings = list(errors.findings)
+    if facts.lost_s > 0:
+        findings.append(_lost(facts))
+    duration_s = max(trace.duration_s for trace in traces)
+    budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
+    if timeline is None or clock is None or not len(timeline):
+        return EnergyMap(
+            total_j=total,
+            idle_j=Unavailable(reason="no_timeline"),
+            power_w=power,
+            duration_s=duration_s,
+            busy_s=0.0,
+            rows=(),
+            split=str(request.split),
+            concurrent=0,
+            budget=budget,
+            findings=tuple(findings),
+        )
+    grouping = group_slices(timeline, request.key)
+    span = max(traces, key=lambda t: t.start_ns), min(traces, key=lambda t: t.end_ns)
+    placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
+    swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
+    middle_ns = int(timeline.start_ns[len(timeline) // 2])
+    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split))
+    inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    keys, outside = _keys(grouping, placed, swept)
+    rows = build_rows(keys, outside, inputs, facts.energy_j)
+    findings += _remarks(rows, placed, inputs, request.split)
+    idle = _idle(rows, swept, inputs)
+    return EnergyMap(
+        total_j=total,
+        idle_j=idle,
+        power_w=power,
+        duration_s=duration_s,
+        busy_s=swept.busy_s,
+        rows=rows,
+        split=str(request.split),
+        concurrent=swept.concurrent,
+        clocks=(clock,),
+        budget=budget,
+        findings=tuple(findings),
+    )
+
+
+def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
+    """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
+    idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
+    groups = range(swept.count.size)
+    ways = [inputs.route(group, own=True) for group in groups]
+    if Resolution.LEAST_SQUARES in ways:
+        own = [row.self_j for row in rows]
+        if not all(isinstance(part, Estimate) for part in own):
+            return Unavailable(reason="too_short_for_samples")
+        energy_j = inputs.facts.energy_j - math.fsum(part.value for part in own if isinstance(part, Estimate))
+        told = inputs.separated
+        noise = 0.0 if told is None else _noise_of_rows(told, swept)
+    else:
+        energy_j, noise = swept.idle_j - inputs.given_back_j, 0.0
+    moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
+    terms = (
+        *energy_terms(energy_j, idle_s, inputs.known),
+        Term(name="rows", std=math.hypot(noise, *moved)),
+        Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
+    )
+    return estimate(
+        energy_j,
+        terms,
+        provenance=inputs.provenance,
+        boundary=inputs.boundary,
+        monte_carlo=inputs.monte_carlo,
+    )
+
+
+def _noise_of_rows(told: Separated, swept: Swept) -> float:
+    parts = [term.std * float(own_s) for terms, own_s in zip(told.terms, swept.self_s, strict=True) for term in terms]
+    return math.hypot(*parts)
+
+
+def _check_summable(traces: Sequence[EnergyTrace]) -> None:
+    boundaries = {trace.channel.boundary for trace in traces}
+    if len(boundaries) > 1:
+        raise NotComparableError(
+            f"traces of the boundaries {', '.join(sorted(boundaries))} are not added",
+            hint="name traces of one boundary with --trace",
+            slug="boundaries-differ",
+        )
+    if len({(trace.clock.name, trace.clock.kind) for trace in traces}) > 1:
+        raise NotComparableError(
+            "traces on different clocks are not added", hint="map them one by one with --trace", slug="clocks-differ"
+        )
+
+
+def _sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
+    return TraceFacts(
+        energy_j=math.fsum(f.energy_j for f in facts),
+        seen_s=max(f.seen_s for f in facts),
+        lost_s=max(f.lost_s for f in facts),
+        sample_s=max(f.sample_s for f in facts),
+        step_s=max(f.step_s for f in facts),
+        noise_w=math.hypot(*(f.noise_w for f in facts)),
+        spread_w=math.hypot(*(f.spread_w for f in facts)),
+    )
+
+
+def _sum_swept(parts: Sequence[Swept]) -> Swept:
+    first = parts[0]
+    for other in parts[1:]:
+        first = replace(
+            first,
+            energy_j=first.energy_j + other.energy_j,
+            self_j=first.self_j + other.self_j,
+            busy_j=first.busy_j + other.busy_j,
+            idle_j=first.idle_j + other.idle_j,
+        )
+    return first
+
+
+def _inputs(
+    traces: Sequence[EnergyTrace],
+    placed: Placed,
+    swept: Swept,
+    known: tuple[TraceFacts, MeterErrors, float, float, Split],
+) -> RowInputs:
+    facts, errors, rate, shift_s, split = known
+    groups = swept.count.size
+    lost_s = np.zeros((groups, 2))
+    for trace in traces:
+        if trace.gaps.size:
+            lost = sweep_lost_time(trace, placed.slices)
+            lost_s = np.maximum(lost_s, np.stack([lost.energy_j, lost.self_j], axis=1))
+    probe = probe_edges(traces, placed.slices, swept, split=split, facts=facts, shift_s=shift_s)
+    separated = None
+    mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
+    if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
+        separated = separate_rows(traces[0], placed.slices, groups, facts)
+    return RowInputs(
+        swept=swept,
+        lost_s=lost_s,
+        probe=probe,
+        separated=separated,
+        facts=facts,
+        errors=errors,
+        rate_std_ppm=rate,
+        shift_s=shift_s,
+        provenance=Provenance.ESTIMATED,
+        boundary=Boundary.RAIL,
+        monte_carlo=MonteCarlo(),
+    )
+
+
+def _keys(
+    grouping: Grouping, placed: Placed, swept: Swept
+) -> tuple[list[str], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    if not grouping.by_path:
+        return list(grouping.keys), placed.outside
+    groups = swept.count.size
+    labels = [grouping.label(swept.path_parent, swept.path_name, group) for group in range(groups)]
+    return labels, np.zeros(groups, np.int64)
+
+
+def _lost(facts: TraceFacts) -> Finding:
+    share = facts.lost_s / (facts.lost_s + facts.seen_s)
+    return Finding(
+        slug="samples_lost",
+        severity=Severity.WARNING,
+        message=f"{facts.lost_s:.4g} s of the trace were not recorded ({share:.2%}); no energy is assumed there",
+    )
+
+
+def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:
+    swept, remarks = inputs.swept, []
+    outside = int(placed.outside.sum())
+    if outside:
+        message = f"{outside} slices reach beyond the recorded time and are in no figure; {placed.counted} lie inside"
+        severity = Severity.WARNING if placed.counted else Severity.ERROR
+        remarks.append(Finding(slug="slices_outside_trace", severity=severity, message=message))
+    short = [row for row in rows if row.reason == "too_short_for_samples"]
+    if short:
+        lasting_s = swept.self_s / np.maximum(swept.pieces, 1)
+        mean_s = float(lasting_s[swept.pieces > 0].min())
+        known = [row.runs_needed for row in short if row.runs_needed is not None]
+        advice = f"; about {max(known):.3g} times this recording would tell those that can be told" if known else ""
+        message = (
+            f"{len(short)} of {len(rows)} rows have a refused figure: a sample stands for"
+            f" {inputs.facts.sample_s:.3g} s, stretches of a row last {mean_s:.3g} s at the least{advice}"
+        )
+        remarks.append(Finding(slug="too_short_for_samples", severity=Severity.WARNING, message=message))
+    if inputs.separated is not None and not inputs.separated.white:
+        message = (
+            "what the rows leave unexplained is correlated in time: power inside a slice is uneven, or clocks are off"
+        )
+        remarks.append(Finding(slug="residuals_not_white", severity=Severity.INFO, message=message))
+    coarse = [row for row in rows if row.reason == "alignment_too_coarse"]
+    if coarse:
+        message = (
+            f"{len(coarse)} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), over half a slice"
+        )
+        remarks.append(Finding(slug="alignment_too_coarse", severity=Severity.WARNING, message=message))
+    if swept.concurrent > 1:
+        rule = {
+            Split.EQUAL: "each gets an equal part of the power",
+            Split.DURATION: "each gets power by the duration of its innermost slice",
+            Split.NONE: "each gets all of the power, so rows add up to more than the trace",
+        }[split]
+        message = f"up to {swept.concurrent} tracks are busy at once; {rule} (--split {split})"
+        remarks.append(Finding(slug="tracks_share_power", severity=Severity.INFO, message=message))
+    return remarks

@@ -1,0 +1,1 @@
+"""Recordings of Android devices: Perfetto traces and batterystats."""

@@ -1,0 +1,1 @@
+"""Recordings of bench instruments: power analysers and meters, logic analysers, oscilloscopes."""

@@ -1,0 +1,1 @@
+"""Scraped metrics: Prometheus text and Redfish."""

@@ -1,0 +1,1 @@
+"""Logs of graphics cards: nvidia-smi, DCGM, rocm-smi, amd-smi, nvtop."""

@@ -1,0 +1,1 @@
+"""Logs of computers: operating systems' and processors' own power meters."""

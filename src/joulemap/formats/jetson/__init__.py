@@ -1,0 +1,1 @@
+"""Logs of Jetson boards: tegrastats and jtop."""

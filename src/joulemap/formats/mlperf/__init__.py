@@ -1,0 +1,1 @@
+"""Power logs of MLPerf submissions: Inference folders and the runners of MLPerf Tiny."""

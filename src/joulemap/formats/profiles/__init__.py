@@ -1,0 +1,1 @@
+"""Profiles of runtimes: how long operators take, with or without instants."""

@@ -1,0 +1,1 @@
+"""What ran when: traces and profiles of runtimes."""

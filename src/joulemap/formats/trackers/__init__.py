@@ -1,0 +1,1 @@
+"""Logs of energy trackers and smart plugs."""

@@ -1,0 +1,295 @@
+"""``import``: files and folders of somebody else's measurement to one bundle. What joins readers and sections."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from joulemap import __version__
+from joulemap.errors import FormatError, UsageError
+from joulemap.formats.base import Reader, ReadOptions
+from joulemap.formats.bundle_writer import BundleWriter
+from joulemap.formats.readers import reader, sniff, sniff_scores
+from joulemap.formats.registry import (
+    RESULT,
+    add_lane,
+    add_markers,
+    add_published,
+    add_recordings,
+    add_timeline,
+    add_trace,
+)
+from joulemap.formats.sections.recording_json import RecordingEntry, TraceEntry
+from joulemap.records.finding import Finding, Severity, Validity
+from joulemap.records.recording import Recording
+from joulemap.trace import Clock, EnergyTrace, Timeline
+from joulemap.workflow.recordings.recording_bundle import section_name
+
+__all__ = ["EMBED_LIMIT_B", "ImportRequest", "import_recordings", "parse_formats"]
+
+EMBED_LIMIT_B = 64 << 20
+"""Sources up to this size are embedded; larger ones are referred to unless asked otherwise."""
+
+SCHEMA = "joulemap.import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """What to import and what the user says about it.
+
+    Args:
+        paths: files and folders.
+        options: for every reader.
+        copy: embed traces however large their files are.
+        formats: path as given -> registry name; the key ``""`` holds for all.
+    """
+
+    paths: tuple[Path, ...]
+    options: ReadOptions
+    copy: bool = False
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Names:
+    """Names of sections, each used once."""
+
+    used: set[str] = field(default_factory=set)
+
+    def take(self, wanted: str, otherwise: str) -> str:
+        """Returns the wanted name, else the longer one, else that with a number; never one twice."""
+        for name in (section_name(wanted), section_name(otherwise)):
+            if name not in self.used:
+                self.used.add(name)
+                return name
+        number = 2
+        while f"{section_name(otherwise)}-{number}" in self.used:
+            number += 1
+        name = f"{section_name(otherwise)}-{number}"
+        self.used.add(name)
+        return name
+
+
+def import_recordings(
+    request: ImportRequest, output: Path, *, force: bool = False, now: datetime | None = None
+) -> dict[str, object]:
+    """Writes the bundle and returns what it holds, as ``--json`` shows it; a failure leaves nothing behind.
+
+    Args:
+        request: what to import.
+        output: the bundle to write.
+        force: replace a bundle that is there.
+        now: time of the import; the system's when None.
+
+    Raises:
+        UsageError: the output exists, or no format has the given name.
+        InputError: a file is missing, or needs a word of the user.
+        FormatError: no reader knows a file, or it is damaged.
+        SetupError: an extra is missing, or the output cannot be written.
+    """
+    run_id = uuid.uuid4().hex
+    writer = BundleWriter(
+        output,
+        kind="recording",
+        run_id=run_id,
+        tool={"name": "joulemap", "version": __version__},
+        created=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
+        force=force,
+    )
+    with writer:
+        traces, timelines = _Names(), _Names()
+        entries: list[RecordingEntry] = []
+        summaries: list[dict[str, object]] = []
+        findings: list[Finding] = []
+        for path in request.paths:
+            for source, chosen in _readers(path, request.formats, findings):
+                recording = chosen.read(source, request.options)
+                entry, summary = _store(
+                    writer, recording, (source, request, output.absolute().parent), (traces, timelines, len(entries))
+                )
+                entries.append(entry)
+                summaries.append(summary | {"certainty": str(chosen.certainty)})
+                findings.extend(recording.findings)
+                del recording
+        add_recordings(writer, entries)
+        document = _document(run_id, summaries, findings)
+        writer.write_json(RESULT, document, schema=SCHEMA)
+        writer.commit(validity=str(document["validity"]))
+    return document | {"bundle": str(output)}
+
+
+def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) -> list[tuple[Path, Reader]]:
+    """Returns each file or folder to read with its reader; a folder that no reader takes whole is read file by file."""
+    named = formats.get(str(path), formats.get(""))
+    if named is not None:
+        if not path.exists():
+            sniff_scores(path)  # raises what a missing file raises
+        return [(path, reader(named))]
+    if not path.is_dir() or sniff_scores(path):
+        return [(path, sniff(path))]
+    found: list[tuple[Path, Reader]] = []
+    for file in sorted(path.iterdir()):
+        if file.name.startswith(".") or not file.is_file():
+            continue
+        try:
+            found.append((file, sniff(file)))
+        except FormatError as error:
+            message = f"left out of the folder: {error.message}"
+            findings.append(Finding(slug="file_left_out", severity=Severity.INFO, message=message, span=file.name))
+    if not found:
+        raise FormatError(
+            f"{path.name}: no reader knows the folder or a file in it",
+            hint="Name the format with --format, or give the files one by one.",
+            slug="format-unknown",
+        )
+    return found
+
+
+def _store(
+    writer: BundleWriter,
+    recording: Recording,
+    asked: tuple[Path, ImportRequest, Path],
+    names: tuple[_Names, _Names, int],
+) -> tuple[RecordingEntry, dict[str, object]]:
+    source, request, beside = asked
+    number = names[2]
+    stem = source.name if source.is_dir() else source.stem or source.name
+    size_b = sum(file.size_b for file in recording.sources)
+    embedded = request.copy or size_b <= EMBED_LIMIT_B
+    traces = []
+    for trace in recording.traces:
+        name = names[0].take(trace.channel.name, f"{stem}-{trace.channel.name}")
+        if embedded:
+            add_trace(writer, name, trace)
+        traces.append(TraceEntry(name=name, channel=trace.channel.name))
+    timelines = []
+    for timeline in recording.timelines:
+        name = names[1].take(stem, f"{stem}-{number + 1}")
+        add_timeline(writer, timeline, path=f"timelines/{name}.parquet")
+        timelines.append(f"timelines/{name}.parquet")
+    lanes = []
+    for k, lane in enumerate(recording.lanes):
+        path = f"lanes/{number + 1}-{k + 1}-{section_name(lane.name)}.parquet"
+        add_lane(writer, path, lane)
+        lanes.append(path)
+    markers = f"markers/{number + 1}.json" if recording.markers else ""
+    if markers:
+        add_markers(writer, markers, recording.markers)
+    published = f"published/{number + 1}.parquet" if recording.published is not None else ""
+    if recording.published is not None:
+        add_published(writer, published, recording.published)
+    entry = RecordingEntry(
+        format=recording.format,
+        embedded=embedded,
+        root=Path(os.path.relpath(source.resolve(), beside.resolve())).as_posix(),
+        options=request.options,
+        sources=recording.sources,
+        traces=tuple(traces),
+        timelines=tuple(timelines),
+        lanes=tuple(lanes),
+        markers=markers,
+        published=published,
+        totals=recording.totals,
+        overlaps=recording.overlaps,
+        metadata=recording.metadata,
+        findings=recording.findings,
+    )
+    return entry, _summarise(recording, entry)
+
+
+def _summarise(recording: Recording, entry: RecordingEntry) -> dict[str, object]:
+    return {
+        "format": recording.format,
+        "embedded": entry.embedded,
+        "sources": [{"name": s.name, "size_b": s.size_b, "sha256": s.sha256} for s in recording.sources],
+        "traces": [_trace(stored.name, trace) for stored, trace in zip(entry.traces, recording.traces, strict=True)],
+        "timelines": [
+            _timeline(section, timeline) for section, timeline in zip(entry.timelines, recording.timelines, strict=True)
+        ],
+        "lanes": [
+            {"name": lane.name, "unit": lane.unit, "samples": int(lane.value.size), "clock": _clock(lane.clock)}
+            for lane in recording.lanes
+        ],
+        "markers": [
+            {"name": track.name, "count": len(track.markers), "clock": _clock(track.clock)}
+            for track in recording.markers
+        ],
+        "totals": [
+            {"key": total.key, "value": total.value, "provenance": str(total.provenance), "span": total.span or None}
+            for total in recording.totals
+        ],
+        "overlaps": [list(pair) for pair in recording.overlaps],
+        "metadata": dict(recording.metadata),
+        "published_rule": recording.published is not None,
+    }
+
+
+def _clock(clock: Clock) -> dict[str, object]:
+    return {"name": clock.name, "kind": str(clock.kind)}
+
+
+def _trace(name: str, trace: EnergyTrace) -> dict[str, object]:
+    return {
+        "name": name,
+        "boundary": str(trace.channel.boundary),
+        "provenance": str(trace.channel.provenance),
+        "kernel": str(trace.channel.kernel.kind),
+        "samples": trace.n,
+        "lost_samples": trace.lost_samples,
+        "duration_s": trace.duration_s,
+        "start_ns": trace.start_ns,
+        "clock": _clock(trace.clock),
+    }
+
+
+def _timeline(section: str, timeline: Timeline) -> dict[str, object]:
+    n = len(timeline)
+    return {
+        "name": section.rsplit("/", 1)[-1].removesuffix(".parquet"),
+        "slices": n,
+        "tracks": len(timeline.tracks),
+        "names": len(timeline.names),
+        "kinds": sorted(kind for kind in timeline.kinds if kind)[:16],
+        "start_ns": int(timeline.start_ns.min()) if n else None,
+        "end_ns": int(timeline.end_ns.max()) if n else None,
+        "clock": _clock(timeline.clock),
+    }
+
+
+def _document(run_id: str, summaries: Sequence[dict[str, object]], findings: Sequence[Finding]) -> dict[str, object]:
+    severe = any(finding.severity is Severity.ERROR for finding in findings)
+    return {
+        "schema": SCHEMA,
+        "schema_version": 1,
+        "tool": {"name": "joulemap", "version": __version__},
+        "run_id": run_id,
+        "validity": str(Validity.DEGRADED if severe else Validity.VALID),
+        "findings": [finding.to_json() for finding in findings],
+        "recordings": list(summaries),
+    }
+
+
+def parse_formats(given: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
+    """Returns the formats that the user named: ``NAME`` for every input, ``FILE=NAME`` for one.
+
+    Raises:
+        UsageError: a file is named that is not imported, or one name holds for all and another is given too.
+    """
+    formats: dict[str, str] = {}
+    known = {str(path) for path in paths}
+    for text in given:
+        file, mark, name = text.rpartition("=")
+        if mark and file not in known:
+            raise UsageError(
+                f"--format {text}: {file} is not among the inputs",
+                hint="write FILE=NAME with the path as given, or NAME for all",
+                slug="flags-contradict",
+            )
+        if file in formats:
+            raise UsageError(f"--format {text}: named twice", hint="give one format a file", slug="flags-contradict")
+        formats[file] = name
+    return formats

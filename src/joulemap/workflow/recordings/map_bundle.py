@@ -1,0 +1,288 @@
+"""``map``: a bundle to the document that says where its joules went; profiles are only sorted anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from joulemap import __version__
+from joulemap.analysis.clocks.markers import relate_hosts
+from joulemap.analysis.clocks.solve import AlignRequest, solve_clock
+from joulemap.analysis.instruments.accuracy import MeterErrors, errors_of
+from joulemap.analysis.instruments.library import find_instrument, instrument_for_format
+from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
+from joulemap.analysis.mapping.sampling import trace_energy_j
+from joulemap.errors import UsageError
+from joulemap.formats.bundle import read_bundle
+from joulemap.formats.registry import RECORDINGS, RESULT
+from joulemap.formats.sections.recording_json import RecordingEntry
+from joulemap.meters.calibration import read_calibration
+from joulemap.records.finding import Finding, Severity, Validity, worst
+from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.energy_map import EnergyMap, MapRow
+from joulemap.trace import ClockKind, EnergyTrace, Timeline
+from joulemap.workflow.plain import plain
+from joulemap.workflow.recordings.map_profile import map_profile
+from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
+from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
+from joulemap.workflow.result import SCHEMA as PROFILE_SCHEMA
+
+__all__ = ["MAP_SCHEMA", "BundleMapRequest", "MappedRecording", "map_bundle", "map_recording"]
+
+MAP_SCHEMA = "joulemap.map"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleMapRequest:
+    """What is to be mapped, and how.
+
+    Args:
+        traces: names; empty for the only one that holds all others.
+        timeline: name; empty for the only one.
+        map: rows and split.
+        align: what the user says of the clocks.
+        rule: published rule; empty for ours alone.
+        instrument: name in the library; empty to go by the format.
+        calibration: record of the very unit; None without.
+        recorded: day of the recording; None to go by its clock.
+    """
+
+    traces: tuple[str, ...] = ()
+    timeline: str = ""
+    map: MapRequest = field(default_factory=MapRequest)
+    align: AlignRequest = field(default_factory=AlignRequest)
+    rule: str = ""
+    instrument: str = ""
+    calibration: Path | None = None
+    recorded: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MappedRecording:
+    """A recording's map with what it was made of.
+
+    Args:
+        traces: that were summed, corrected.
+        timeline: that was laid over them; None without.
+        clock: relation of the two; None without a timeline.
+        map: the answer.
+        trace_names: of the bundle.
+        timeline_name: of the bundle; empty without.
+        findings: of the recordings and of the choice.
+        meter: errors that the budget holds.
+    """
+
+    traces: tuple[EnergyTrace, ...]
+    timeline: Timeline | None
+    clock: ClockMap | None
+    map: EnergyMap
+    trace_names: tuple[str, ...]
+    timeline_name: str
+    findings: tuple[Finding, ...]
+    meter: MeterErrors
+
+
+def map_bundle(folder: Path, request: BundleMapRequest) -> dict[str, object]:
+    """Returns the map of a bundle as ``--json`` shows it.
+
+    Raises:
+        UsageError: a name that the bundle does not hold, or a choice that must be made.
+        InputError: no bundle, or a file that it refers to is gone or changed, or the rule is not made for it.
+        NotComparableError: clocks that nothing relates, or traces that are not added.
+        FormatError: a section is damaged.
+    """
+    bundle = read_bundle(folder)
+    if not bundle.has(RECORDINGS):
+        result = bundle.read_json(RESULT, schema=PROFILE_SCHEMA)
+        if request.rule:
+            raise UsageError(
+                f"--rule {request.rule}: {folder} is a profile",
+                hint="rules are for recordings",
+                slug="flags-contradict",
+            )
+        return map_profile(result, request.map.key, bundle=str(folder))
+    recordings = open_recordings(folder)
+    mapped, published = map_recording(recordings, request)
+    return _document(recordings, mapped, published, str(folder))
+
+
+def map_recording(
+    recordings: RecordingBundle, request: BundleMapRequest
+) -> tuple[MappedRecording, PublishedMap | None]:
+    """Returns the map of a bundle of recordings with its parts, and what a published rule adds.
+
+    Raises:
+        UsageError, InputError, NotComparableError, FormatError: as :func:`map_bundle`.
+    """
+    named = request.traces[0] if request.traces else None
+    published, shown = apply_rule(recordings, request.rule, named) if request.rule else (None, None)
+    names, findings = _choose_traces(recordings, request.traces, shown)
+    entry = recordings.entry_of(names[0])
+    traces = [recordings.load_trace(name) for name in names]
+    timeline_name = _choose_timeline(recordings, request.timeline, entry, traces[0])
+    timeline = recordings.load_timeline(timeline_name) if timeline_name else None
+    meter = _meter(request, entry, traces)
+    traces = [correct_trace(trace, meter) for trace in traces]
+    clock = None
+    if timeline is not None and len(timeline):
+        together = any(timeline_name in section for section in entry.timelines)
+        align = AlignRequest(
+            method=request.align.method,
+            offset_s=request.align.offset_s,
+            line=request.align.line,
+            slices=request.align.slices,
+            together=together,
+        )
+        clock, doubts = solve_clock(traces[0], timeline, recordings.load_markers(), align)
+        findings = (*findings, *doubts)
+    energy = map_energy(traces, timeline, clock, meter, request=request.map)
+    mapped = MappedRecording(
+        traces=tuple(traces),
+        timeline=timeline,
+        clock=clock,
+        map=energy,
+        trace_names=names,
+        timeline_name=timeline_name,
+        findings=(*(f for e in recordings.entries for f in e.findings), *findings),
+        meter=meter,
+    )
+    return mapped, published
+
+
+def _choose_traces(
+    recordings: RecordingBundle, wanted: tuple[str, ...], shown: str | None
+) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    if wanted:
+        for name in wanted:
+            recordings.entry_of(name)
+        _refuse_overlap(recordings, wanted)
+        return wanted, ()
+    outer = [
+        trace.name
+        for entry in recordings.entries
+        for trace in entry.traces
+        if trace.channel not in {inner for inner, _ in entry.overlaps}
+    ]
+    if len(outer) == 1:
+        return (outer[0],), ()
+    if shown is not None:
+        message = f"the map shows {shown}, the first of {len(outer)} traces; name others with --trace"
+        return (shown,), (Finding(slug="trace_chosen", severity=Severity.INFO, message=message),)
+    if not outer:
+        raise UsageError(
+            "the bundle holds no power",
+            hint="import a power recording together with the timeline",
+            slug="trace-unknown",
+        )
+    raise UsageError(
+        f"the bundle holds {len(outer)} traces: {', '.join(outer[:12])}",
+        hint=f"choose with --trace {outer[0]}; name several to have their sum",
+        slug="trace-ambiguous",
+    )
+
+
+def _refuse_overlap(recordings: RecordingBundle, names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        raise UsageError("a trace is named twice", hint="name each once", slug="flags-contradict")
+    for entry in recordings.entries:
+        channels = {trace.channel: trace.name for trace in entry.traces if trace.name in names}
+        for inner, outer in entry.overlaps:
+            if inner in channels and outer in channels:
+                raise UsageError(
+                    f"{channels[inner]} is inside {channels[outer]}: they are never added",
+                    hint="name one of them",
+                    slug="domains-overlap",
+                )
+
+
+def _choose_timeline(recordings: RecordingBundle, wanted: str, entry: RecordingEntry, trace: EnergyTrace) -> str:
+    if wanted or not recordings.timelines:
+        return wanted
+    if len(recordings.timelines) == 1:
+        return recordings.timelines[0]
+    own = [section.rsplit("/", 1)[-1].removesuffix(".parquet") for section in entry.timelines]
+    on_clock = [name for name in own if recordings.load_timeline(name).clock == trace.clock]
+    if len(own) == 1 or len(on_clock) == 1:
+        return (on_clock if len(on_clock) == 1 else own)[0]
+    names = [name for name in (trace.channel.name, *own) if name in own]
+    if len(entry.traces) == len(own):  # one window a trace, in one order
+        at = [known.channel for known in entry.traces].index(trace.channel.name)
+        return own[at]
+    choices = names or list(recordings.timelines)
+    raise UsageError(
+        f"the bundle holds {len(recordings.timelines)} timelines: {', '.join(recordings.timelines[:12])}",
+        hint=f"choose with --timeline {choices[0]}",
+        slug="timeline-ambiguous",
+    )
+
+
+def _meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[EnergyTrace]) -> MeterErrors:
+    known = find_instrument(request.instrument) if request.instrument else instrument_for_format(entry.format)
+    calibration = None if request.calibration is None else read_calibration(request.calibration)
+    energy_j = sum(trace_energy_j(trace)[0] for trace in traces)
+    seen_s = max(trace_energy_j(trace)[1] for trace in traces)
+    day = request.recorded
+    if day is None and traces[0].clock.kind is ClockKind.UTC:
+        day = datetime.fromtimestamp(traces[0].start_ns * 1e-9, UTC).date()
+    return errors_of(
+        known,
+        calibration,
+        mean_power_w=energy_j / seen_s if seen_s > 0 else 0.0,
+        voltage_v=entry.options.voltage_v,
+        day=day,
+    )
+
+
+def _document(
+    recordings: RecordingBundle, mapped: MappedRecording, published: PublishedMap | None, folder: str
+) -> dict[str, object]:
+    energy = mapped.map
+    findings = [*mapped.findings, *energy.findings, *(published.findings if published else ())]
+    severe = any(finding.severity is Severity.ERROR for finding in findings)
+    validity = worst([Validity(recordings.bundle.validity), Validity.DEGRADED if severe else Validity.VALID])
+    clocks = [clock for clock in (mapped.clock,) if clock is not None]
+    clocks += relate_hosts(recordings.load_markers())
+    return {
+        "schema": MAP_SCHEMA,
+        "schema_version": 1,
+        "tool": {"name": "joulemap", "version": __version__},
+        "run_id": recordings.bundle.run_id,
+        "validity": str(validity),
+        "findings": [finding.to_json() for finding in findings],
+        "bundle": folder,
+        "traces": list(mapped.trace_names),
+        "timeline": mapped.timeline_name or None,
+        "total_j": energy.total_j.to_json(),
+        "idle_j": energy.idle_j.to_json(),
+        "power_w": energy.power_w.to_json(),
+        "duration_s": energy.duration_s,
+        "busy_s": energy.busy_s,
+        "split": energy.split,
+        "concurrent_tracks": energy.concurrent,
+        "rows": [describe_row(row) for row in energy.rows],
+        "rule": published.rule if published else energy.rule,
+        "metrics": published.metrics if published else {},
+        "clocks": [clock.to_json() for clock in clocks],
+        "budget": [plain(line) for line in energy.budget],
+        "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},
+    }
+
+
+def describe_row(row: MapRow) -> dict[str, object]:
+    """Returns a row as JSON."""
+    return {
+        "key": row.key,
+        "count": row.count,
+        "outside": row.outside,
+        "energy_j": row.energy_j.to_json(),
+        "self_j": row.self_j.to_json(),
+        "share": row.share,
+        "cumulative_share": row.cumulative_share,
+        "duration_s": row.duration_s,
+        "self_s": row.self_s,
+        "mean_power_w": row.mean_power_w.to_json(),
+        "resolution": str(row.resolution),
+        "reason": row.reason or None,
+        "runs_needed": row.runs_needed,
+    }
