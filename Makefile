@@ -54,7 +54,7 @@ bench: $(STAMP)  ## print the ratios of benchmarks/
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 soak: $(STAMP)  ## the long tests: thousands of draws and mutations
-	$(BIN)/python -m pytest -q -n 2 -m soak
+	JOULEMAP_EXPLORE=1 $(BIN)/python -m pytest -q -n 2 -m soak
 
 golden: $(STAMP)  ## write the golden results anew, on purpose; look at the diff before committing it
 	JOULEMAP_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/golden

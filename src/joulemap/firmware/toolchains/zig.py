@@ -124,8 +124,12 @@ class ZigToolchain:
                     pool.submit(self._object, unit, key, command, source.role)
                     for unit, key, command in zip(units, keys, commands, strict=True)
                 ]
-                for name, job in zip(objects, jobs, strict=True):
-                    (work / name).write_bytes(job.result().read_bytes())
+                try:
+                    for name, job in zip(objects, jobs, strict=True):
+                        (work / name).write_bytes(job.result().read_bytes())
+                except BaseException:  # an error or Ctrl-C: what has not begun need not be waited for
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
             (work / "link.ld").write_text(script, encoding="utf-8")
             self._link(link, work, source.role, script)
 
