@@ -249,7 +249,8 @@ def test_a_profile_that_cannot_be_read_ends_the_run(profiled: ProfileDone, fault
 def test_a_counter_overflow_alone_is_a_finding(profiled: ProfileDone) -> None:
     done: ProfileDone = run_stages(powered(profiled, "counter_overflow"), SETUP_STAGES[2:] + PROFILE_STAGES)
     assert [finding.slug for finding in done.profile.result.findings] == ["counter_overflow"]
-    assert done.profile.result.clean_latency_s == profiled.profile.result.clean_latency_s
+    # the fault hooks cost some cycles per inference, the overflow none
+    assert done.profile.result.clean_latency_s == pytest.approx(profiled.profile.result.clean_latency_s, rel=1e-3)
 
 
 def test_a_fault_hits_its_repeat_only(profiled: ProfileDone) -> None:

@@ -180,6 +180,26 @@ def test_a_window_is_turned_into_a_count(model: Path) -> None:
     assert planned.power_plan.requested_count == int(np.ceil(0.05 / reference_s))
 
 
+@pytest.mark.parametrize("window_s", [float("nan"), float("inf"), 0.0, -1.0])
+def test_a_window_that_is_no_time_is_refused_at_once(model: Path, window_s: float) -> None:
+    error = error_of(model, window_s=window_s)
+    assert isinstance(error, UsageError)
+    assert error.slug == "count-out-of-range"
+
+
+@pytest.mark.parametrize("window_s", [1e9, 1e18, 1e308])
+def test_a_window_of_more_inferences_than_can_be_counted_is_refused(model: Path, window_s: float) -> None:
+    with open_profile(model, window_s=window_s) as context, pytest.raises(PowerError) as caught:
+        power.plan_power_run(context)
+    assert caught.value.slug == "count-out-of-range"
+
+
+def test_an_instrument_without_a_name_is_not_the_default_one(model: Path) -> None:
+    error = error_of(model, instrument="")
+    assert isinstance(error, UsageError)
+    assert error.slug == "instrument-unknown"
+
+
 def test_the_truth_is_not_among_the_captures(model: Path) -> None:
     """No field of a capture, nor of anything that hangs on it, is a truth: an analysis cannot reach it."""
     with open_profile(model, count=COUNT, repeats=1) as context:

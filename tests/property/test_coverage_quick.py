@@ -16,13 +16,12 @@ from joulemap.meters.registry import instrument
 from synthetic_board import IDLE_W, Board, ad01, kws
 
 DRAWS = 60
-FEWER = 30
 ENOUGH = 51 / 60
 
 
-@pytest.mark.parametrize("board", [kws(), ad01()], ids=lambda board: board.name)
+@pytest.mark.parametrize("board", [kws(count=3), ad01(count=40)], ids=lambda board: board.name)
 def test_headline_at_ten_kilosamples(board: Board) -> None:
-    draws = DRAWS if board.name == "ad01" else FEWER
+    draws = 40
     result = study(board, instrument("virtual-10k"), draws=draws, idle_w=IDLE_W)
     assert result.covered >= ENOUGH
     assert result.above_idle_covered is not None
@@ -55,7 +54,7 @@ def test_layers_and_groups_at_one_kilohertz(board: Board) -> None:
 def test_one_kilohertz_with_coarse_edges_and_with_a_lock() -> None:
     board = ad01()
     for spec in (noisy(board, edge_rate_hz=1e3), noisy(board, rate_hz=17 / board.inference_s, clock_std_ppm=0.0)):
-        result = study(board, spec, draws=15)
+        result = study(board, spec, draws=10)
         assert result.part_covered >= 0.9
         assert result.refused == 0
 
@@ -69,7 +68,7 @@ def test_ten_hertz_is_refused_or_grouped_and_never_wrong() -> None:
 
 
 def test_rectangular_limits_cover_too() -> None:
-    board = ad01()
+    board = ad01(count=40)
     spec = replace(instrument("virtual-shunt-rect"), rate_hz=10e3)
     result = study(board, spec, draws=30)
     assert result.covered >= 25 / 30
@@ -77,6 +76,6 @@ def test_rectangular_limits_cover_too() -> None:
 
 
 def test_layers_of_uneven_power_stay_covered_where_samples_are_shorter_than_layers() -> None:
-    board = ad01(ripple=0.1)
+    board = ad01(count=40, ripple=0.1)
     result = study(board, instrument("virtual-10k"), draws=12)
     assert result.part_covered >= 0.9

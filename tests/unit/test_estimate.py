@@ -34,7 +34,7 @@ def test_the_expanded_uncertainty_is_k_times_the_standard_one() -> None:
 )
 def test_an_impossible_estimate_is_refused(change: dict[str, object]) -> None:
     good: dict[str, object] = {"value": 1.0, "std": 0.1, "provenance": Provenance.SIMULATED}
-    with pytest.raises(ValueError, match="(?i)estimate"):
+    with pytest.raises(ValueError, match=r"(?i)estimate"):
         Estimate(**(good | change))  # type: ignore[arg-type]
 
 

@@ -144,8 +144,8 @@ def _member(group: LayerGroup, layers: int) -> list[int]:
 def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Overlap:
     sample_s = capture.period_s
     origin_s = capture.rise_s + schedule.period_s * np.arange(count)[:, None, None]
-    bounds_s: Array = (origin_s + np.stack([schedule.start_s, schedule.end_s], axis=1)).ravel()
-    instants_s = np.concatenate([[capture.rise_s], bounds_s, [capture.fall_s]])  # in order, which is quickest
+    bounds_s = np.asarray(origin_s + np.stack([schedule.start_s, schedule.end_s], axis=1), np.float64).ravel()
+    instants_s = np.concatenate([[capture.rise_s], bounds_s, [capture.fall_s]])  # in order: sorting them is cheap
     shift_s = max(sample_s, capture.edge_std_s)
     seen_j, seen_s = (_regions(part, schedule.layers) for part in _until(capture, instants_s))
     moved_j = [_regions(_until(capture, instants_s + step)[0], schedule.layers) for step in (shift_s, -shift_s)]

@@ -8,7 +8,8 @@ import sys
 import click
 
 from joulemap.cli.document import document_head
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.streams import write_result
 from joulemap.errors import SetupError
 from joulemap.report.console.style import Style
 from joulemap.workflow.doctor import Check, check_environment

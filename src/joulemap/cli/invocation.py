@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import locale
+import math
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import click
 from joulemap.errors import JoulemapError, UsageError
 from joulemap.records.failure import FailureReport
 
-__all__ = ["Invocation", "is_unicode", "output_options", "silence_stdout", "write_result"]
+__all__ = ["Invocation", "check_finite", "is_unicode", "output_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -64,20 +64,11 @@ def is_unicode(stream: Any) -> bool:
     return True
 
 
-def silence_stdout() -> None:
-    """Points stdout at nothing, so that the interpreter's own flush at exit finds no broken pipe."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, sys.stdout.fileno())
-    os.close(sink)
-
-
-def write_result(text: str) -> None:
-    """Writes the result to stdout; a reader that went away is no failure of the run."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence_stdout()
+def check_finite(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
+    """Returns the value of a flag; refuses ``nan`` and ``inf``, which a range of click lets pass."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:

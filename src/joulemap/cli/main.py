@@ -1,118 +1,140 @@
-"""The program ``joulemap``: finds the command, and turns whatever ends it into an exit code and a message.
+"""The program ``joulemap``: runs one call, and turns whatever ends it into an exit code and a message.
 
-The only place of the house, beside the roots of processes, that catches every exception. Loads no command before it
-is called for, so that ``--help`` stays quick.
+The only place of the house, beside the roots of processes, that catches every exception. Its imports are late, so
+that an interrupt while they load is told like any other.
 """
 
 from __future__ import annotations
 
-import importlib
-import json
+import errno
+import signal
 import sys
-import traceback
 from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING
 
-import click
+from joulemap.cli.streams import open_missing_streams, tell, write_result
+from joulemap.errors import JoulemapError, SetupError
 
-from joulemap import __version__
-from joulemap.cli.document import document_head
-from joulemap.cli.invocation import Invocation, silence_stdout, write_result
-from joulemap.errors import JoulemapError
-from joulemap.records.failure import FailureReport
+if TYPE_CHECKING:
+    import click
+
+    from joulemap.cli.invocation import Invocation
+    from joulemap.records.failure import FailureReport
 
 __all__ = ["main", "run"]
 
-_COMMANDS = {
-    "profile": "Profile a model's energy per inference and per layer.",
-    "report": "Write a run as a page that opens offline, or as Markdown.",
-    "score": "Compare a simulated run with the truth that its board kept.",
-    "boards": "List the targets and whether each can run here.",
-    "doctor": "Say what is missing here, with the exact fix.",
-}
 _INTERRUPTED = 130
-
-
-class _LazyGroup(click.Group):
-    """Commands by name; a command's module is imported when the command runs, never for the list of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click calls it by this name
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  as above
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"joulemap.cli.{cmd_name}_cmd").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="joulemap")
-def _program() -> None:
-    """Show where the joules of neural-network inference go, with an error bar on every figure."""
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_EXHAUSTED = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+)
+"""What the operating system says when it has no room left; no fault of ours, wherever it is said."""
 
 
 def main() -> None:
     """Runs the program on the process's arguments and ends the process with its exit code."""
-    sys.exit(run(sys.argv[1:]))
+    open_missing_streams()
+    for number in _ENDINGS:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # what nohup ignores stays ignored
+            signal.signal(number, _interrupt)
+    code = run(sys.argv[1:])
+    tell("")  # what a broken stderr still holds must not fail at exit
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    sys.exit(code)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Ends the run, once: what it has opened is closed, and no second signal breaks into that."""
+    for number in _ENDINGS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one call and returns its exit code; no exception but ``SystemExit`` of the interpreter leaves it."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        tell("joulemap: interrupted; nothing was left behind\n")
+        return _INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    import click  # noqa: PLC0415  an interrupt while it loads is told too
+
+    from joulemap.cli.invocation import Invocation  # noqa: PLC0415  as above
+    from joulemap.cli.program import program  # noqa: PLC0415  as above
+
     # read here too, for whatever ends the call before click has parsed it
     invocation = Invocation(json="--json" in arguments, verbosity=2 if "-vv" in arguments else 0)
     try:
-        code = _program.main(args=list(arguments), prog_name="joulemap", standalone_mode=False, obj=invocation)
-    except click.ClickException as error:
-        return _tell_usage(error, invocation)
-    except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("joulemap: interrupted; nothing was left behind\n")
-        return _INTERRUPTED
-    except BrokenPipeError:
-        silence_stdout()
-        return 0
+        try:
+            code = program.main(args=list(arguments), prog_name="joulemap", standalone_mode=False, obj=invocation)
+        except click.Abort as error:
+            raise KeyboardInterrupt from error
+        except click.ClickException as error:
+            return _tell_usage(error, invocation)
+        return code if isinstance(code, int) else 0
     except JoulemapError as error:
-        report = invocation.report_failure(error) if invocation.report_failure else _report(error)
-        return _tell(report, invocation, error)
+        return _tell(error, error, invocation)
     except Exception as error:  # noqa: BLE001  the root of the program: a fault of joulemap is told, never dumped
-        return _tell(_report_fault(error), invocation, error)
-    return code if isinstance(code, int) else 0
+        return _tell(_name(error), error, invocation)
 
 
-def _report(error: JoulemapError) -> FailureReport:
-    return FailureReport(slug=error.slug, message=error.message, hint=error.hint, exit_code=error.exit_code)
-
-
-def _report_fault(error: Exception) -> FailureReport:
+def _name(error: Exception) -> JoulemapError:
+    """Returns an exception that no room of the house has named as one that can be told."""
     what = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
+        return SetupError(
+            f"this machine has no room left ({what})",
+            hint="look at ulimit -a and df, free what is short, or ask for less (--window-s, --repeats)",
+            slug="machine-exhausted",
+        )
     hint = "this is a fault of joulemap itself; repeat the command with -vv and file the trace with it"
-    return FailureReport(slug="internal-fault", message=what, hint=hint, exit_code=JoulemapError.exit_code)
+    return JoulemapError(what, hint=hint)
 
 
-def _tell(report: FailureReport, invocation: Invocation, error: Exception) -> int:
+def _tell(error: JoulemapError, cause: Exception, invocation: Invocation) -> int:
+    """Tells a failure on stderr, and with ``--json`` as a document too; returns its exit code."""
     from joulemap.report.console.failure import render_failure  # noqa: PLC0415  only a failure needs it
 
-    sys.stderr.write(render_failure(report))
+    report = invocation.report_failure(error) if invocation.report_failure else _report(error)
+    tell(render_failure(report))
     if invocation.verbosity > 1:
-        sys.stderr.write("".join(traceback.format_exception(error)))
+        import traceback  # noqa: PLC0415  as above
+
+        tell("".join(traceback.format_exception(cause)))
     if invocation.json:
         _write_document(report)
     return report.exit_code
 
 
+def _report(error: JoulemapError) -> FailureReport:
+    from joulemap.records.failure import FailureReport  # noqa: PLC0415  only a failure needs it
+
+    return FailureReport(slug=error.slug, message=error.message, hint=error.hint, exit_code=error.exit_code)
+
+
 def _tell_usage(error: click.ClickException, invocation: Invocation) -> int:
-    error.show(sys.stderr)
+    import contextlib  # noqa: PLC0415  only a failure needs it
+
+    with contextlib.suppress(OSError):  # nobody there to see it
+        error.show(sys.stderr)
     if invocation.json:
-        hint = "see joulemap --help"
-        _write_document(
-            FailureReport(slug="usage", message=error.format_message(), hint=hint, exit_code=error.exit_code)
-        )
+        from joulemap.records.failure import FailureReport  # noqa: PLC0415  only a failure needs it
+
+        message, hint = error.format_message(), "see joulemap --help"
+        _write_document(FailureReport(slug="usage", message=message, hint=hint, exit_code=error.exit_code))
     return error.exit_code
 
 
 def _write_document(report: FailureReport) -> None:
+    import contextlib  # noqa: PLC0415  only a failure needs these
+    import json  # noqa: PLC0415
+
+    from joulemap.cli.document import document_head  # noqa: PLC0415
+
     document = {**document_head("joulemap.failure", validity="invalid"), "error": report.to_json()}
-    write_result(json.dumps(document, indent=2, default=str) + "\n")
+    with contextlib.suppress(SetupError):  # the failure was told on stderr, and its exit code stands
+        write_result(json.dumps(document, indent=2, default=str) + "\n")

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
+from joulemap.cli.streams import tell, write_result
 from joulemap.errors import UsageError
 from joulemap.records.fault import Fault, FaultPlan, FaultSlug
 from joulemap.records.run import ProfileRequest
@@ -44,7 +45,13 @@ _POWER_FLAGS = {
 @click.option("--engine", default="aot", metavar="NAME", help="Inference engine.")
 @click.option("--power/--no-power", default=True, help="Measure power too, or profile cycles alone.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Inferences inside the gate.")
-@click.option("--window-s", type=click.FloatRange(min=0, min_open=True), metavar="T", help="Wanted gate length, s.")
+@click.option(
+    "--window-s",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=check_finite,
+    metavar="T",
+    help="Wanted gate length, s.",
+)
 @click.option("--repeats", type=click.IntRange(min=1), default=5, metavar="R", help="Repeated captures.")
 @click.option(
     "--input", "input_", type=click.Path(path_type=Path), metavar="FILE.npz", help="Model input; else seeded random."
@@ -84,7 +91,7 @@ def command(context: click.Context, /, model: Path, output: Path | None, *, forc
 
 def _show(outcome: ProfileOutcome, invocation: Invocation) -> None:
     if outcome.failure is not None:
-        sys.stderr.write(render_failure(outcome.failure))
+        tell(render_failure(outcome.failure))
     if invocation.json:
         write_result(json.dumps(outcome.document, indent=2, allow_nan=False) + "\n")
         return

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
+from joulemap.cli.streams import write_result
 from joulemap.report.console.score import render_score
 from joulemap.report.console.style import Style
 from joulemap.workflow.score import score_bundle
@@ -21,6 +22,7 @@ __all__ = ["command"]
 @click.option(
     "--max-error",
     type=click.FloatRange(min=0),
+    callback=check_finite,
     metavar="X",
     help="Exit 1 when the total's relative error is beyond X (0.002 is 0.2 %).",
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -24,6 +24,7 @@ __all__ = ["MANIFEST", "SCHEMA", "SCHEMA_VERSION", "Bundle", "Section", "check_s
 MANIFEST = "manifest.json"
 SCHEMA = "joulemap.bundle"
 SCHEMA_VERSION = 1
+_NAME_LIMIT_B = 255
 _MANIFEST_LIMIT_B = 16 * 1024 * 1024
 _RETAKE = "take the bundle again from where it was made, or measure again"
 
@@ -152,9 +153,17 @@ def check_section_path(path: str) -> str:
         or pure.is_absolute()
         or any(part in {"", ".", ".."} for part in parts)
         or path == MANIFEST
+        or not _is_file_name(parts)
     ):
         raise ValueError(f"{path!r} is not a path inside a bundle")
     return path
+
+
+def _is_file_name(parts: Sequence[str]) -> bool:
+    try:
+        return all(len(part.encode()) <= _NAME_LIMIT_B for part in parts)
+    except UnicodeEncodeError:  # half of a pair: no text that a name could be made of
+        return False
 
 
 def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
@@ -177,9 +186,11 @@ def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
         if verify:
             for section in present.values():
                 _check_digest(folder, section)
-    except PermissionError as error:
+    except OSError as error:
         raise InputError(
-            f"{error.filename}: permission denied", hint="make it readable", slug="input-unreadable"
+            f"{error.filename or folder}: cannot be read ({error.strerror or error})",
+            hint="make it readable",
+            slug="input-unreadable",
         ) from error
     tool = manifest.get("tool")
     return Bundle(

@@ -13,6 +13,9 @@ __all__ = ["decode_json", "encode_json"]
 def encode_json(document: object) -> bytes:
     """Returns the document as UTF-8 JSON: keys sorted, two spaces, one newline at the end, floats in full.
 
+    What UTF-8 cannot hold (the bytes of a file name that is none) stands as JSON's own escape and reads back as it
+    was.
+
     Args:
         document: mappings with text keys, lists, tuples, text, finite numbers, booleans and None.
 
@@ -21,7 +24,9 @@ def encode_json(document: object) -> bytes:
         TypeError: a key is not text or a value is none of these; the message says where.
     """
     _check(document, "$")
-    return (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def decode_json(data: bytes) -> object:

@@ -86,7 +86,7 @@ def score_bundle(folder: Path, *, max_error: float | None = None) -> Score:
     truth = bundle.read_json(TRUTH_PATH, schema=TRUTH_SCHEMA)
     try:
         return score_result(result, truth, max_error=max_error)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, ArithmeticError) as error:
         raise FormatError(
             f"{folder / TRUTH_PATH}: truth and result do not fit each other ({type(error).__name__}: {error})",
             hint="take the bundle again from where it was made",
@@ -136,6 +136,8 @@ def _mean_truth(result: Mapping[str, Any], truth: Mapping[str, Any]) -> _Truth:
     captures = [c for c in truth["captures"] if c["index"] in valid] or list(truth["captures"])
     if not captures:
         raise ValueError("the truth holds no capture")
+    if truth["count"] < 1:
+        raise ValueError(f"the truth is of {truth['count']} inferences")
     inferences = truth["count"] * len(captures)
     layers = len(result["layers"])
     return _Truth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -230,7 +231,11 @@ def test_an_error_of_the_file_system_is_a_report_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "C:/x", "a\0b", MANIFEST]
+    "path",
+    [
+        *("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "C:/x", "a\0b", MANIFEST),
+        *("\ud800", "traces/" + 256 * "x", "a/" + 128 * "\u00fc"),
+    ],
 )
 def test_paths_that_are_no_section_are_refused(path: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a path"):
@@ -251,6 +256,22 @@ def test_json_never_holds_what_json_does_not_have(document: object, tmp_path: Pa
     with open_writer(tmp_path / "RUN.jm") as writer, pytest.raises(ValueError, match=r"\$.*no such number"):
         writer.write_json(RUN, document, schema="joulemap.run")
     assert list_names(tmp_path) == []
+
+
+def test_a_name_that_is_no_text_is_written_as_json_writes_it(tmp_path: Path) -> None:
+    document = {"name": os.fsdecode(b"caf\xe9.tflite"), "\udc80": 1}
+    with open_writer(tmp_path / "RUN.jm") as writer:
+        writer.write_json(RUN, document, schema="joulemap.run")
+        writer.commit(validity="valid")
+    assert read_bundle(tmp_path / "RUN.jm").read_json(RUN, schema="joulemap.run") == document
+
+
+def test_a_file_that_the_system_does_not_give_is_an_input_error(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bundle.parent)
+    deep = Path(*(["x" * 200] * 30))  # longer than any path may be
+    with pytest.raises(InputError) as caught:
+        read_bundle(deep)
+    assert caught.value.slug in {"not-a-bundle", "input-unreadable"}
 
 
 def test_missing_optional_sections_are_fine_and_others_are_named(bundle: Path) -> None:
@@ -318,7 +339,9 @@ def test_manifests_that_are_none_are_refused(bundle: Path, text: str, slug: str)
     assert refuse(bundle).slug == slug
 
 
-@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "a/../../secret", "traces\\x", "log.txt\0"])
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "a/../../secret", "traces\\x", "log.txt\0", "\ud800", 300 * "x"]
+)
 def test_a_manifest_that_points_outside_is_refused(bundle: Path, path: str) -> None:
     (bundle.parent / "secret").write_text("x")
     edit_manifest(bundle, lambda manifest: manifest["sections"][0].update(path=path))

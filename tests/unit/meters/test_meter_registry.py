@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
         ("gain_std = 0.001", "gain_std = true", ["gain_std", "number"]),
         ("gain_std = 0.001", "gain_std = nan", ["gain_std", "finite"]),
         ("rate_hz = 100000", "rate_hz = 0", ["rate_hz", "greater than 0"]),
+        ("rate_hz = 100000", "rate_hz = 1e300", ["rate_hz", "between 0.001 and 1e+08"]),
+        ("rate_hz = 100000", "rate_hz = 1e-300", ["rate_hz", "between"]),
+        ("rate_hz = 100000", f"rate_hz = 1{400 * '0'}", ["rate_hz", "between"]),
+        ("rate_hz = 100000", f"rate_hz = 1{5000 * '0'}", ["cannot be read as TOML"]),
+        ("clock_std_ppm = 20", "clock_std_ppm = 1e6", ["clock_std_ppm", "between"]),
+        ("gain_std = 0.001", "gain_std = 1e300", ["gain_std", "between"]),
+        ("gain_std = 0.001", f"gain_std = {5000 * '['}", ["nested too deeply"]),
+        ("gain_std = 0.001", f"gain_std = 0.001 # {70000 * 'x'}", ["more than 65536 bytes"]),
         ("gain_std = 0.001\n", "", ["gain_std", "missing"]),
         ('distribution = "rectangular"', 'distribution = "flat"', ["distribution", "flat", "normal"]),
         ('source = "data sheet rev. 2, table 4"', 'source = " "', ["source", "non-empty"]),
@@ -94,6 +103,15 @@ def test_a_missing_file_and_a_folder_are_told_apart_from_bad_ones(tmp_path: Path
     with pytest.raises(InputError) as caught:
         instrument(f"{tmp_path}/")
     assert caught.value.slug == "instrument-file-invalid"
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a device without end."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    for path in (tmp_path / "pipe.toml", Path("/dev/zero")):
+        with pytest.raises(InputError, match="no regular file") as caught:
+            instrument(str(path))
+        assert caught.value.slug == "instrument-file-invalid"
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

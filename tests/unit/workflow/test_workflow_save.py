@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joulemap.errors import InputError
+from joulemap.errors import FormatError, InputError
 from joulemap.formats.bundle import read_bundle
 from joulemap.formats.bundle_writer import BundleWriter
 from joulemap.formats.registry import LAYERS, list_traces, load_table, load_timeline, load_trace
@@ -136,6 +137,21 @@ def test_a_run_without_headline_never_passes_a_limit(tmp_path: Path) -> None:
     target = saved(tmp_path, degraded_facts(), {1: TRUTH})
     assert score_bundle(target).passed
     assert not score_bundle(target, max_error=1.0).passed
+
+
+@pytest.mark.parametrize("count", [0, -5, 10**400, "1", None, 0.5])
+def test_a_truth_that_makes_no_sense_is_damage(tmp_path: Path, count: object) -> None:
+    target = saved(tmp_path, facts(), {1: TRUTH})
+    path = target / "truth" / "truth.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"count": count}))
+    manifest = json.loads((target / "manifest.json").read_text())
+    for section in manifest["sections"]:
+        if section["path"] == "truth/truth.json":
+            section |= {"size_b": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    (target / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(FormatError) as caught:
+        score_bundle(target)
+    assert caught.value.slug == "bundle-damaged"
 
 
 def test_a_bundle_without_truth_cannot_be_scored(tmp_path: Path) -> None:

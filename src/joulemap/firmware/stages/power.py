@@ -60,10 +60,11 @@ def plan_power_run(context: Requested) -> PowerPlanned:
     virtual = target.provenance is Provenance.SIMULATED
     reference_s = held.profile.result.clean_latency_s
     window_s = request.window_s or (policy.WINDOW_VIRTUAL_S if virtual else policy.WINDOW_REAL_S)
-    count = request.count or policy.inference_count(window_s, reference_s)
+    countable_s = 2 * MAX_COUNT * reference_s  # beyond it the quotient need not even be finite
+    count = request.count or policy.inference_count(min(window_s, countable_s), reference_s)
     if count > MAX_COUNT:
         raise PowerError(
-            f"{count} inferences are more than the firmware counts ({MAX_COUNT})",
+            f"{window_s:g} s are more inferences than the firmware counts ({MAX_COUNT})",
             hint="choose a smaller --window-s",
             slug="count-out-of-range",
             phase="power",

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from pathlib import Path
-from typing import Any
+import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from joulemap.errors import EngineError, InputError, SetupError, UsageError
+from joulemap.errors import EngineError, SetupError, UsageError
 from joulemap.estimate import Provenance
 from joulemap.firmware.stages.context import (
     BoardPowered,
@@ -24,6 +18,7 @@ from joulemap.firmware.stages.context import (
     advance,
     require,
 )
+from joulemap.firmware.stages.input_arrays import read_input_arrays
 from joulemap.firmware.stages.placement import build_memory_plan
 from joulemap.meters.registry import DEFAULT_INSTRUMENT
 from joulemap.records.fault import FaultSlug
@@ -67,7 +62,7 @@ def preflight(context: Requested) -> Preflighted:
     bench.terminal_transport(request.transport)
     bench.profile_transport(request.transport)
     _check_request(request, board.target)
-    name = request.instrument or DEFAULT_INSTRUMENT
+    name = DEFAULT_INSTRUMENT if request.instrument is None else request.instrument
     instrument = bench.instrument(DEFAULT_INSTRUMENT if name == ON_DEVICE_INSTRUMENT else name)
     bench.diagnostic(Phase.SETUP, "toolchain", toolchain.describe())
     return advance(context, Preflighted, board=board, instrument=instrument)
@@ -84,6 +79,12 @@ def _check_request(request: ProfileRequest, target: Target) -> None:
         raise UsageError(
             f"{request.repeats} repeats of {request.count} inferences cannot be run",
             hint=f"repeats are at least 1, a count is 1 to {MAX_COUNT}",
+            slug="count-out-of-range",
+        )
+    if request.window_s is not None and not 0 < request.window_s < math.inf:
+        raise UsageError(
+            f"a gate of {request.window_s} s cannot be run",
+            hint="give --window-s a finite number of seconds above 0",
             slug="count-out-of-range",
         )
     virtual = target.provenance is Provenance.SIMULATED
@@ -159,7 +160,7 @@ def prepare_engine(context: Requested) -> EnginePrepared:
     """
     held = require(context, ProbeResolved, "prepare_engine")
     request = held.request
-    inputs = None if request.input is None else _read_inputs(request.input)
+    inputs = None if request.input is None else read_input_arrays(request.input)
     prepared = held.bench.engine(request.engine).prepare(request.model, inputs=inputs, seed=request.seed)
     held.bench.checkpoint(
         Phase.SETUP,
@@ -172,33 +173,6 @@ def prepare_engine(context: Requested) -> EnginePrepared:
         oracle=prepared.oracle,
     )
     return advance(held, EnginePrepared, prepared=prepared)
-
-
-def _read_inputs(path: Path) -> dict[str, NDArray[np.number[Any]]]:
-    """Returns the arrays of an ``.npz`` file by name.
-
-    Raises:
-        InputError: missing, no ``.npz``, or an array that is not numeric (``input-unreadable``).
-    """
-    if not zipfile.is_zipfile(path):
-        raise _input_error(path, "it is no .npz archive" if path.exists() else "there is no such file")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise _input_error(path, str(error)) from error
-    wrong = [name for name, array in arrays.items() if not np.issubdtype(array.dtype, np.number)]
-    if wrong or not arrays:
-        raise _input_error(path, f"{wrong[0]} is not numeric" if wrong else "it holds no array")
-    return arrays
-
-
-def _input_error(path: Path, what: str) -> InputError:
-    return InputError(
-        f"input {path}: {what}",
-        hint="save the model's inputs with numpy.savez, one array per input tensor",
-        slug="input-unreadable",
-    )
 
 
 def analyze_model(context: Requested) -> ModelAnalyzed:

@@ -25,12 +25,26 @@ _STALE_S = 24 * 3600.0
 
 
 def default_cache_dir() -> Path:
-    """Returns ``$JOULEMAP_CACHE_DIR``, else ``joulemap`` in the platform's cache folder."""
+    """Returns ``$JOULEMAP_CACHE_DIR``, else ``joulemap`` in the platform's cache folder; always absolute.
+
+    Raises:
+        SetupError: no folder is named and this user has no home (``cache-unwritable``).
+
+    References:
+        XDG Base Directory Specification 0.8: a relative ``XDG_CACHE_HOME`` is to be ignored.
+    """
     named = os.environ.get("JOULEMAP_CACHE_DIR")
-    if named:
-        return Path(named).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "joulemap"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if named:
+            return Path(named).expanduser().resolve()
+        return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "joulemap"
+    except RuntimeError as error:  # pathlib's word for a user without a home
+        raise SetupError(
+            f"there is no folder for the build cache: {error}",
+            hint="point JOULEMAP_CACHE_DIR at a writable folder",
+            slug="cache-unwritable",
+        ) from error
 
 
 def digest_of(*parts: str) -> str:
@@ -57,13 +71,9 @@ class BuildCache:
         self._scratch = root / "scratch"
         try:
             self._scratch.mkdir(parents=True, exist_ok=True)
+            self._sweep()
         except OSError as error:
-            raise SetupError(
-                f"the build cache {root} cannot be written: {error.strerror}",
-                hint="point JOULEMAP_CACHE_DIR at a writable folder",
-                slug="cache-unwritable",
-            ) from error
-        self._sweep()
+            raise self._unwritable(error) from error
 
     def find(self, kind: str, key: str) -> Path | None:
         """Returns the file of an intact entry; None when there is none (a damaged one is dropped)."""
@@ -92,10 +102,17 @@ class BuildCache:
             key: digest of everything that the content depends on.
             name: file name inside the entry.
             make: fills an empty folder with at least the file ``name``; may raise, then no entry appears.
+
+        Raises:
+            SetupError: the cache cannot be written, or was taken away meanwhile (``cache-unwritable``).
         """
-        found = self.find(kind, key)
-        if found is not None:
-            return found, True
+        try:
+            found = self.find(kind, key)
+            return (found, True) if found is not None else (self._make(kind, key, name, make), False)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _make(self, kind: str, key: str, name: str, make: Callable[[Path], None]) -> Path:
         with self.workspace() as work:
             make(work)
             fresh = work / ".entry"
@@ -110,7 +127,7 @@ class BuildCache:
             except OSError:
                 if self.find(kind, key) is None:  # another build won the race; its entry must be intact
                     fresh.rename(entry)
-        return self.root / kind / key / name, False
+        return self.root / kind / key / name
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
@@ -120,6 +137,13 @@ class BuildCache:
             yield work
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+    def _unwritable(self, error: OSError) -> SetupError:
+        return SetupError(
+            f"the build cache {self.root} cannot be written: {error.strerror or error}",
+            hint="point JOULEMAP_CACHE_DIR at a writable folder",
+            slug="cache-unwritable",
+        )
 
     def _drop(self, entry: Path) -> None:
         doomed = Path(tempfile.mkdtemp(dir=self._scratch))

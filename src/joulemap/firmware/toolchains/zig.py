@@ -64,12 +64,14 @@ class ZigToolchain:
 
     Args:
         cache_dir: folder of the build cache; None for :func:`default_cache_dir`.
+        wall_limit_s: after which a call of the compiler is ended; the longest takes a minute on a slow machine.
     """
 
     name = "zig"
 
-    def __init__(self, cache_dir: Path | None = None) -> None:
+    def __init__(self, cache_dir: Path | None = None, *, wall_limit_s: float = 600.0) -> None:
         self._cache_dir = cache_dir
+        self._wall_limit_s = wall_limit_s
 
     @cached_property
     def _cache(self) -> BuildCache:
@@ -90,9 +92,10 @@ class ZigToolchain:
 
     @cached_property
     def _identity(self) -> str:
-        version = self._run(["version"], self._cache.root).stdout.strip()
+        version = self._run(["version"], self._cache.root)
+        _raise_on_failure(version, self._cache.root, None, "the compiler")
         clang = re.search(r"clang version ([\w.]+)", self._run(["cc", "--version"], self._cache.root).stdout)
-        return f"zig {version} (clang {clang.group(1) if clang else 'unknown'})"
+        return f"zig {version.stdout.strip()} (clang {clang.group(1) if clang else 'unknown'})"
 
     def describe(self) -> str:
         """Returns name and version, for example ``zig 0.17.1 (clang 22.1.8)``."""
@@ -121,8 +124,12 @@ class ZigToolchain:
                     pool.submit(self._object, unit, key, command, source.role)
                     for unit, key, command in zip(units, keys, commands, strict=True)
                 ]
-                for name, job in zip(objects, jobs, strict=True):
-                    (work / name).write_bytes(job.result().read_bytes())
+                try:
+                    for name, job in zip(objects, jobs, strict=True):
+                        (work / name).write_bytes(job.result().read_bytes())
+                except BaseException:  # an error or Ctrl-C: what has not begun need not be waited for
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
             (work / "link.ld").write_text(script, encoding="utf-8")
             self._link(link, work, source.role, script)
 
@@ -207,16 +214,33 @@ class ZigToolchain:
     def _run(self, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         zig_cache = str(self._cache.root / "zig")
         environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": zig_cache, "ZIG_LOCAL_CACHE_DIR": zig_cache}
-        return subprocess.run(
-            [str(self._executable), *arguments],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-        )
+        try:
+            return subprocess.run(
+                [str(self._executable), *arguments],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=self._wall_limit_s,
+            )
+        except subprocess.TimeoutExpired as error:  # zig waits for ever when its own cache is taken away
+            raise BuildError(
+                f"the compiler did not end within {self._wall_limit_s:g} s and was killed: zig {arguments[0]}",
+                hint="run again on a less loaded machine; let nothing else clean the build cache meanwhile",
+                slug="build-timeout",
+                phase="setup",
+            ) from error
+        except OSError as error:
+            if not folder.is_dir():
+                raise  # the cache's own affair
+            raise SetupError(
+                f"the compiler cannot be started: {error.strerror or error}",
+                hint="check ulimit -a, and that the ziglang package is whole: pip install --force-reinstall ziglang",
+                slug="machine-exhausted",
+            ) from error
 
 
 def _cpu_flags(cpu: CpuSpec, phase: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from joulemap.report.console.style import Style
 from joulemap.report.view.profile import LayerRow, ProfileView
+from joulemap.report.view.text import printable
 
 __all__ = ["render_profile"]
 
@@ -52,7 +53,7 @@ def render_profile(view: ProfileView, *, width: int, style: Style, bundle: str |
             wrapped = _hang(f"{severity}: ", f"{message} ({slug})", width)
             lines.extend(style.warn(line) if severity != "info" else line for line in wrapped)
     if bundle is not None:
-        lines.extend(("", f"bundle  {bundle}"))
+        lines.extend(("", f"bundle  {printable(bundle)}"))
     return style.encode("\n".join(lines) + "\n")
 
 

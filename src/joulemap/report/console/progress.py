@@ -5,6 +5,8 @@ Shows phase, stage, position and what the stage says in real units; an ETA only 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -37,20 +39,36 @@ class HpxConsole:
         self._verbosity = verbosity
         self._live: Live | None = _open_live(stream, style) if live else None
         self._status = ""
+        self._heard = True
 
     def __enter__(self) -> Self:
         if self._live is not None:
-            self._live.start()
+            with self._listening():
+                self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            with self._listening():
+                self._live.stop()
 
     def __call__(self, update: ProgressUpdate) -> None:
-        """Shows an update, or leaves it out when the verbosity does not reach it."""
+        """Shows an update, or leaves it out when the verbosity does not reach it or the stream has gone."""
+        if self._heard:
+            with self._listening():
+                self._show(update)
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """A reader that went away, a full disk or a lost terminal ends what is said, never the run."""
+        try:
+            yield
+        except OSError:
+            self._heard = False
+
+    def _show(self, update: ProgressUpdate) -> None:
         if update.checkpoint:
             if update.name in _HIGH_SIGNAL or self._verbosity >= max(1, update.min_verbosity):
                 self._write_line(f"{'✓' if self._style.unicode else '*'} {printable(update.message)}")

@@ -162,6 +162,72 @@ def test_the_worker_imports_nothing_of_joulemap() -> None:
     assert {name.split(".")[0] for name in lines} - set(sys.stdlib_module_names) == {"unicorn"}
 
 
+@pytest.mark.parametrize("closed", [(0,), (0, 1), (0, 1, 2)], ids=str)
+def test_a_parent_without_standard_streams_has_a_board_too(closed: tuple[int, ...], tmp_path: Path) -> None:
+    """The numbers of closed streams are given to the next files; in the worker they are its own streams."""
+    body = f"""
+import os, sys
+from pathlib import Path
+for descriptor in {closed}:
+    os.close(descriptor)
+from joulemap.firmware.boards.base import ResetOptions
+from joulemap.firmware.boards.virtual_m33.board import VirtualM33Board
+session = VirtualM33Board().open()
+session.flash(Path(sys.argv[1]), layer_symbols=())
+session.reset(ResetOptions(deadline_s=0.01, record_rail=True))
+session.run()
+Path(sys.argv[2]).write_text(str(session.rail().energy_fj.size))
+session.close()
+os._exit(0)
+"""
+    written = tmp_path / "rows"
+    subprocess.run([sys.executable, "-c", body, str(build_firmware(SPIN).elf), str(written)], check=True, timeout=60)
+    assert int(written.read_text()) >= 9999
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "ascii", "cp037"])
+def test_the_environments_encoding_is_not_that_of_the_link(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    with open_session(build_firmware(SPIN)) as session:
+        session.reset(ResetOptions(deadline_s=0.01))
+        assert session.run().time_ns >= 10_000_000
+
+
+def test_a_machine_without_room_is_said_so() -> None:
+    body = """
+import os, resource, signal, sys
+from pathlib import Path
+from joulemap.errors import SetupError
+from joulemap.firmware.boards.base import ResetOptions
+from joulemap.firmware.boards.virtual_m33.board import VirtualM33Board
+session = VirtualM33Board().open()
+session.flash(Path(sys.argv[1]), layer_symbols=())
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.prlimit(session.worker_pid, resource.RLIMIT_FSIZE, (100, 100))
+try:
+    session.reset(ResetOptions(deadline_s=1.0, record_rail=True))
+except SetupError as error:
+    print(error.slug)
+session.close()
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")), 4096))
+held = [os.dup(0)]
+try:
+    VirtualM33Board().open()
+except SetupError as error:
+    print(error.slug)
+except OSError as error:  # the build cache is read first, and it may want the last descriptor
+    print("machine-exhausted" if error.errno == 24 else error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", body, str(build_firmware(SPIN).elf)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["machine-exhausted"] * 2, done.stderr
+
+
 def test_two_boards_run_side_by_side() -> None:
     with open_session(build_network()) as first, open_session(build_network()) as second:
         for session in (first, second):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -105,12 +106,46 @@ def test_a_folder_that_cannot_be_made_is_a_setup_error(tmp_path: Path) -> None:
     assert "JOULEMAP_CACHE_DIR" in caught.value.hint
 
 
+@pytest.mark.parametrize("damage", ["a file for the kind", "no scratch", "gone while it builds"])
+def test_a_cache_that_is_taken_away_is_a_setup_error(damage: str, tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    cache = BuildCache(root)
+
+    def make(work: Path) -> None:
+        (work / "out.bin").write_text("content")
+        if damage == "gone while it builds":
+            shutil.rmtree(root)
+
+    if damage == "a file for the kind":
+        (root / "kind").write_text("in the way")
+    elif damage == "no scratch":
+        shutil.rmtree(root / "scratch")
+    with pytest.raises(SetupError) as caught:
+        cache.build("kind", "key", "out.bin", make)
+    assert caught.value.slug == "cache-unwritable"
+    assert str(root) in caught.value.message
+
+
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("JOULEMAP_CACHE_DIR", raising=False)
     assert default_cache_dir() == tmp_path / "xdg" / "joulemap"
     monkeypatch.setenv("JOULEMAP_CACHE_DIR", str(tmp_path / "own"))
     assert default_cache_dir() == tmp_path / "own"
+
+
+def test_a_relative_xdg_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JOULEMAP_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache_dir() == tmp_path / ".cache" / "joulemap"
+
+
+def test_a_home_that_nobody_has_is_a_setup_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOULEMAP_CACHE_DIR", "~no-such-user-here/cache")
+    with pytest.raises(SetupError) as caught:
+        default_cache_dir()
+    assert caught.value.slug == "cache-unwritable"
 
 
 def test_a_digest_keeps_its_parts_apart() -> None:

@@ -248,6 +248,32 @@ def test_a_missing_package_names_the_install_line(cache_dir: Path, monkeypatch: 
     assert (caught.value.slug, caught.value.hint) == ("missing-extra", "pip install 'joulemap[virtual]'")
 
 
+def test_a_compiler_that_does_not_end_is_ended(cache_dir: Path) -> None:
+    with pytest.raises(BuildError) as caught:
+        ZigToolchain(cache_dir, wall_limit_s=1e-4).describe()
+    assert caught.value.slug == "build-timeout"
+
+
+@pytest.mark.parametrize(
+    ("program", "mode", "slug"),
+    [("#!/bin/sh\necho broken >&2; exit 1\n", 0o755, "build-failed"), ("", 0o644, "machine-exhausted")],
+    ids=["fails", "no program"],
+)
+def test_a_broken_compiler_has_no_identity(
+    program: str, mode: int, slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "ziglang"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "zig").write_text(program)
+    (package / "zig").chmod(mode)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ziglang", raising=False)
+    with pytest.raises((BuildError, SetupError)) as caught:
+        ZigToolchain(tmp_path / "cache").describe()
+    assert caught.value.slug == slug
+
+
 def test_the_registry_knows_zig() -> None:
     assert toolchain_names() == ("zig",)
     assert toolchain("zig").name == "zig"

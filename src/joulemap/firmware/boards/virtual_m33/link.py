@@ -6,6 +6,7 @@ the messages mean.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
@@ -14,19 +15,21 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import PowerError
+from joulemap.errors import PowerError, SetupError
 
 __all__ = ["BoardRefusal", "WorkerLink"]
 
 _PROTOCOL = 1
 _GREETING_WALL_S = 30.0
 _CHUNK_B = 1 << 16
+_STDERR = 2
 
 
 class BoardRefusal(Exception):  # noqa: N818  no failure of the link: the worker answered no
@@ -42,12 +45,26 @@ class WorkerLink:
 
     Raises:
         PowerError: it does not start or speaks another protocol (``board-lost``).
+        SetupError: the machine has no process, memory or descriptor left for it (``machine-exhausted``).
     """
 
     def __init__(self, worker: Path, library: Path) -> None:
-        self._rows = _open_shared_memory()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the worker
         try:
+            self._start(worker, library)
+        except OSError as error:
+            raise _exhausted(f"the board worker cannot be started: {error.strerror or error}") from error
+        self._pending = b""
+        self._end = weakref.finalize(self, _end_process, self._process, (self._rows, self._stderr))
+        greeting = self._receive(_GREETING_WALL_S, "start")
+        if greeting.get("hello") != "joulemap-board" or greeting.get("protocol") != _PROTOCOL:
+            self.close()
+            raise _lost(f"the board worker speaks another protocol: {greeting}")
+        self.emulator = str(greeting.get("emulator", ""))
+
+    def _start(self, worker: Path, library: Path) -> None:
+        with ExitStack() as undo:
+            self._rows = undo.enter_context(_open_shared_memory())
+            self._stderr = undo.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(worker), str(library), str(self._rows.fileno()), str(os.getpid())],
                 stdin=subprocess.PIPE,
@@ -57,17 +74,7 @@ class WorkerLink:
                 start_new_session=True,  # Ctrl-C is the parent's affair
                 bufsize=0,
             )
-        except BaseException:
-            self._rows.close()
-            self._stderr.close()
-            raise
-        self._pending = b""
-        self._end = weakref.finalize(self, _end_process, self._process, (self._rows, self._stderr))
-        greeting = self._receive(_GREETING_WALL_S, "start")
-        if greeting.get("hello") != "joulemap-board" or greeting.get("protocol") != _PROTOCOL:
-            self.close()
-            raise _lost(f"the board worker speaks another protocol: {greeting}")
-        self.emulator = str(greeting.get("emulator", ""))
+            undo.pop_all()  # from here on they live as long as the worker
 
     @property
     def pid(self) -> int:
@@ -84,6 +91,7 @@ class WorkerLink:
 
         Raises:
             BoardRefusal: the worker answered with an error.
+            SetupError: the machine lacks memory, space or descriptors for it (``machine-exhausted``).
             PowerError: the worker is gone (``board-lost``) or did not answer within ``wall_s`` (``board-watchdog``).
         """
         if not self.alive:
@@ -94,6 +102,8 @@ class WorkerLink:
         except BaseException:  # a request without its answer would shift every later answer
             self.close()
             raise
+        if "exhausted" in reply:
+            raise _exhausted(f"the board has no room for '{operation}': {reply['exhausted']}")
         if "error" in reply:
             raise BoardRefusal(reply["error"])
         answer: dict[str, Any] = reply["ok"]
@@ -141,7 +151,11 @@ class WorkerLink:
                 raise _lost(message)
             self._pending += chunk
         line, self._pending = self._pending.split(b"\n", 1)
-        reply: dict[str, Any] = json.loads(line)
+        try:
+            reply: dict[str, Any] = json.loads(line)
+        except ValueError as error:
+            self.close()
+            raise _lost(f"the board worker's answer to '{operation}' is no message: {line[:80]!r}") from error
         return reply
 
     def _epitaph(self) -> str:
@@ -159,10 +173,24 @@ def _lost(message: str) -> PowerError:
     return PowerError(message, hint="joulemap doctor --target virtual-m33", slug="board-lost", phase="power")
 
 
+def _exhausted(message: str) -> SetupError:
+    return SetupError(
+        message,
+        hint="free memory, processes or file descriptors (ulimit -a), or choose a smaller --window-s",
+        slug="machine-exhausted",
+    )
+
+
 def _open_shared_memory() -> IO[bytes]:
     """Returns memory without a name: nothing of it is left when both processes are gone, however they end."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("joulemap-rows"), "r+b")
+    file = os.fdopen(os.memfd_create("joulemap-rows"), "r+b") if hasattr(os, "memfd_create") else _open_unnamed()
+    if file.fileno() > _STDERR:
+        return file
+    with file:  # a process without standard streams: their numbers are the worker's own streams in the child
+        return os.fdopen(fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, _STDERR + 1), "r+b")
+
+
+def _open_unnamed() -> IO[bytes]:
     return tempfile.TemporaryFile()
 
 

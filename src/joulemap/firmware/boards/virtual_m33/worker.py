@@ -8,8 +8,9 @@
 
 LIBRARY is the board core compiled for this machine; ROWS_FD is an inherited descriptor of shared memory for the energy
 rows. The first line out is a greeting with the protocol version. Each line in is ``{"op": name, ...}``, each line out
-``{"ok": {...}}`` or ``{"error": text}``. The program ends at the end of its input or when its parent is gone; Ctrl-C is
-the parent's affair.
+``{"ok": {...}}``, ``{"error": text}`` or, where this machine lacks memory, space or descriptors,
+``{"exhausted": text}``. The program ends at the end of its input or when its parent is gone; Ctrl-C is the parent's
+affair. Lines are UTF-8, whatever the environment says.
 """
 
 from __future__ import annotations
@@ -361,19 +362,21 @@ def watch_parent(parent: int) -> None:
     os._exit(1)
 
 
-def answer(operations: dict[str, Callable[..., dict[str, Any]]], line: str) -> dict[str, Any]:
+def answer(operations: dict[str, Callable[..., dict[str, Any]]], line: bytes) -> dict[str, Any]:
     """Returns the answer to one line of input."""
     try:
         message = json.loads(line)
         return {"ok": operations[message.pop("op")](**message)}
+    except (OSError, MemoryError) as error:
+        return {"exhausted": f"{type(error).__name__}: {error}".removesuffix(": ")}
     except Exception as error:  # noqa: BLE001  the root of this process: the parent gets every failure as text
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def write_line(document: dict[str, Any]) -> None:
     """Writes one line of output at once."""
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
+    sys.stdout.buffer.write(json.dumps(document).encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def main() -> None:
@@ -385,7 +388,7 @@ def main() -> None:
     operations = {name: getattr(board, name) for name in names}
     greeting = {"hello": "joulemap-board", "protocol": PROTOCOL, "emulator": f"unicorn {unicorn.__version__}"}
     write_line(greeting)
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         write_line(answer(operations, line))
 
 
