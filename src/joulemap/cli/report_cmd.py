@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from joulemap.cli.document import document_head
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.streams import write_result
 from joulemap.report.console.style import Style
 from joulemap.report.view.text import printable
 from joulemap.units import format_bytes

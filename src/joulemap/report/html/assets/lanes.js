@@ -1,5 +1,6 @@
 // Draws a lane of slices. Slices that share a column are stacked by how much of it each kind covers, never first wins.
 
+import { shortName } from './labels.js';
 import { layout, plotWidth, xOf } from './layout.js';
 import { colorOf, inkOn } from './palette.js';
 import { state } from './state.js';
@@ -53,7 +54,7 @@ function paintSlice(context, slices, i, box, hot) {
   context.fillRect(left, row.y, right - left - (right - left > 4 ? 1 : 0), row.height);
   const name = slices.names[slices.name[i]].name;
   const room = right - left - 10;
-  const label = [name, name.slice(name.lastIndexOf(' ') + 1)].find((text) => labelWidth(context, text) < room);
+  const label = [name, shortName(name)].find((text) => labelWidth(context, text) < room);
   if (label) {
     context.globalAlpha = hot ? 1 : 0.6;
     context.fillStyle = inkOn(kind);

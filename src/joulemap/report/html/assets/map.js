@@ -47,9 +47,17 @@ function drawBands() {
       context.lineTo(Math.round(x) + 0.5, bottom);
     }
     context.stroke();
-    context.fillStyle = colors.quiet;
-    context.textAlign = 'left';
-    if (left >= layout.gutter) context.fillText(band.label, left + 4, layout.top + 8);
+  }
+}
+
+/** Labels of the bands, over the waveform, where the first track has least to show: at its foot. */
+function drawBandLabels() {
+  context.font = FONT;
+  context.fillStyle = colors.quiet;
+  context.textAlign = 'left';
+  for (const band of state.scene.bands) {
+    const x = xOf(band.start);
+    if (x >= layout.gutter) context.fillText(band.label, x + 4, layout.rows[0].y + layout.rows[0].height - 8);
   }
 }
 
@@ -207,6 +215,7 @@ export function draw() {
   clipPlot(drawBands);
   drawTimeAxis();
   drawRows();
+  clipPlot(drawBandLabels);
   clipPlot(drawInstants);
   clipPlot(drawMarks);
   timing.last = performance.now() - started;

@@ -1,5 +1,6 @@
 // The hotspot tables and the icicle: they are in the page already; here they learn to filter, switch and highlight.
 
+import { shortName } from './labels.js';
 import { highlight, state } from './state.js';
 
 const tables = [...document.querySelectorAll('table[data-table]')];
@@ -61,7 +62,7 @@ export function fitLabels() {
     const room = box.querySelector('rect').getBoundingClientRect().width - 10;
     const name = box.dataset.label;
     label.textContent = name;
-    if (label.getComputedTextLength() > room) label.textContent = name.slice(name.lastIndexOf(' ') + 1);
+    if (label.getComputedTextLength() > room) label.textContent = shortName(name);
     if (label.getComputedTextLength() > room) label.textContent = '';
   }
 }
