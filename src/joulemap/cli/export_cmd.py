@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from joulemap.cli.document import document_head
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, is_unicode, output_options
 from joulemap.cli.map_cmd import build_request, map_options
+from joulemap.cli.streams import write_result
 from joulemap.report.console.style import Style
 from joulemap.units import format_bytes, format_count, format_si
 from joulemap.workflow.recordings.export_bundle import ExportFormat, export_bundle

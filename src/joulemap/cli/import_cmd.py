@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.streams import write_result
 from joulemap.errors import UsageError
 from joulemap.formats.base import ReadOptions
 from joulemap.report.console.recording import render_import

@@ -14,7 +14,8 @@ import click
 from joulemap.analysis.clocks.solve import Align, AlignRequest
 from joulemap.analysis.mapping.energy_map import MapRequest
 from joulemap.analysis.mapping.keys import MapKey
-from joulemap.cli.invocation import Invocation, is_unicode, output_options, write_result
+from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.streams import write_result
 from joulemap.errors import UsageError
 from joulemap.report.console.energy_map import render_map
 from joulemap.report.console.style import Style

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.formats.base import Reader
-from joulemap.formats.text import read_head
+from joulemap.formats.ground.text import read_head
 
 __all__ = ["READERS", "reader", "reader_names", "sniff", "sniff_scores"]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
-from joulemap.formats import building, sample_store
-from joulemap.formats.building import (
+from joulemap.formats.ground import building, sample_store
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -23,7 +23,7 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.levels import MARKER_LIMIT, level_records
+from joulemap.formats.ground.levels import MARKER_LIMIT, level_records
 from joulemap.trace import Clock, ClockKind, EdgeDirection, EnergyTrace
 
 CLOCK = Clock(name="c", kind=ClockKind.MONOTONIC)

@@ -13,14 +13,14 @@ from host_reading import energy_j
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.json_stream import JsonStream, read_json
-from joulemap.formats.logs import key_of, local_clock, parse_asctime, parse_quantity
-from joulemap.formats.protobuf import decode_message
-from joulemap.formats.prototext import parse_text_messages
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, chain_interval
-from joulemap.formats.slices import SliceColumns
-from joulemap.formats.xml_tree import read_documents
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.json_stream import JsonStream, read_json
+from joulemap.formats.ground.logs import key_of, local_clock, parse_asctime, parse_quantity
+from joulemap.formats.ground.protobuf import decode_message
+from joulemap.formats.ground.prototext import parse_text_messages
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, chain_interval
+from joulemap.formats.ground.slices import SliceColumns
+from joulemap.formats.ground.xml_tree import read_documents
 from joulemap.trace import Clock, ClockKind
 
 CLOCK = Clock(name="c", kind=ClockKind.MONOTONIC)

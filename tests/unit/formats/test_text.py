@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from joulemap.errors import FormatError, InputError
-from joulemap.formats.text import (
+from joulemap.formats.ground.text import (
     HEAD_B,
     head_lines,
     normal_label,

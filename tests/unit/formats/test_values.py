@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulemap.formats.values import (
+from joulemap.formats.ground.values import (
     UnitKind,
     decimal_ns,
     difference_counter,

@@ -10,9 +10,9 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.logs import key_of
-from joulemap.formats.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.logs import key_of
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording, StatedTotal
 from joulemap.trace import Clock, ClockKind, Slice, Timeline

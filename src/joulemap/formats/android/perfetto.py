@@ -11,10 +11,10 @@ from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.android.perfetto_events import EventBook
 from joulemap.formats.android.perfetto_packets import ClockTable, first, is_binary, is_text, iter_packets
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.logs import key_of
-from joulemap.formats.protobuf import Message
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.logs import key_of
+from joulemap.formats.ground.protobuf import Message
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

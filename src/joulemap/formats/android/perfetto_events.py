@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from joulemap.formats.android.perfetto_packets import first
-from joulemap.formats.building import FindingLog
-from joulemap.formats.protobuf import Message
-from joulemap.formats.sampling import SampleBook
-from joulemap.formats.slices import SliceColumns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.protobuf import Message
+from joulemap.formats.ground.sampling import SampleBook
+from joulemap.formats.ground.slices import SliceColumns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, Timeline

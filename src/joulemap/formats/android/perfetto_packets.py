@@ -17,10 +17,10 @@ from typing import Any
 
 from joulemap.errors import FormatError
 from joulemap.formats.android.perfetto_schema import BOOTTIME, PACKET, SCHEMA
-from joulemap.formats.building import FindingLog
-from joulemap.formats.protobuf import Message, decode_message, iter_fields, read_varint
-from joulemap.formats.prototext import parse_text_messages
-from joulemap.formats.text import open_bytes
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.protobuf import Message, decode_message, iter_fields, read_varint
+from joulemap.formats.ground.prototext import parse_text_messages
+from joulemap.formats.ground.text import open_bytes
 
 __all__ = ["ClockTable", "first", "is_binary", "is_text", "iter_packets"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.formats.protobuf import Schema
+from joulemap.formats.ground.protobuf import Schema
 
 __all__ = ["BOOTTIME", "CLOCK_NAMES", "PACKET", "SCHEMA"]
 

@@ -17,9 +17,9 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, TimedColumns, boundary_of, source_file, timed_trace
-from joulemap.formats.text import head_lines, read_lines
-from joulemap.formats.values import difference_counter
+from joulemap.formats.ground.building import FindingLog, TimedColumns, boundary_of, source_file, timed_trace
+from joulemap.formats.ground.text import head_lines, read_lines
+from joulemap.formats.ground.values import difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Lane, Recording
 from joulemap.trace import Channel, Clock, ClockKind, KernelKind, SensorKernel

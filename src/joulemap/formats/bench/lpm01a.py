@@ -18,7 +18,7 @@ from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.bench.lpm01a_times import stamped_times
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -27,7 +27,7 @@ from joulemap.formats.building import (
     timed_trace,
     voltage_of,
 )
-from joulemap.formats.text import head_lines, read_lines
+from joulemap.formats.ground.text import head_lines, read_lines
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

@@ -19,7 +19,7 @@ from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.bench.lpm01a_times import stamped_times
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,

@@ -17,10 +17,17 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, sampled_channel, sources_of, uniform_trace, voltage_of
-from joulemap.formats.sample_store import release_pages, sample_store
-from joulemap.formats.text import read_json
-from joulemap.formats.values import widen
+from joulemap.formats.ground.building import (
+    FindingLog,
+    boundary_of,
+    sampled_channel,
+    sources_of,
+    uniform_trace,
+    voltage_of,
+)
+from joulemap.formats.ground.sample_store import release_pages, sample_store
+from joulemap.formats.ground.text import read_json
+from joulemap.formats.ground.values import widen
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace
 

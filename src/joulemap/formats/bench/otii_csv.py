@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -27,8 +27,8 @@ from joulemap.formats.building import (
     timed_trace,
     voltage_of,
 )
-from joulemap.formats.text import HEAD_B, open_bytes, open_table
-from joulemap.formats.values import UnitKind, decimal_ns, parse_number, parse_unit
+from joulemap.formats.ground.text import HEAD_B, open_bytes, open_table
+from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.records.recording import Lane, Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace
 

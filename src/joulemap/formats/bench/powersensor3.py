@@ -15,10 +15,17 @@ from typing import Final
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, TimedColumns, boundary_of, sampled_channel, source_file, timed_trace
-from joulemap.formats.levels import MARKER_LIMIT
-from joulemap.formats.text import head_lines, read_lines
-from joulemap.formats.values import decimal_ns, parse_number
+from joulemap.formats.ground.building import (
+    FindingLog,
+    TimedColumns,
+    boundary_of,
+    sampled_channel,
+    source_file,
+    timed_trace,
+)
+from joulemap.formats.ground.levels import MARKER_LIMIT
+from joulemap.formats.ground.text import head_lines, read_lines
+from joulemap.formats.ground.values import decimal_ns, parse_number
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace, Marker
 

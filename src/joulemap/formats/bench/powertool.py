@@ -18,7 +18,7 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -27,8 +27,8 @@ from joulemap.formats.building import (
     timed_trace,
     voltage_of,
 )
-from joulemap.formats.text import DelimitedTable, Row, head_lines, open_table, split_fields
-from joulemap.formats.values import decimal_ns, header_unit, parse_number, parse_unit
+from joulemap.formats.ground.text import DelimitedTable, Row, head_lines, open_table, split_fields
+from joulemap.formats.ground.values import decimal_ns, header_unit, parse_number, parse_unit
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace
 

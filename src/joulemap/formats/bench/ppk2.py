@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.formats.archive import is_zip, member_bytes, member_chunks, member_names, open_archive
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, source_file, uniform_trace, voltage_of
-from joulemap.formats.levels import level_records
-from joulemap.formats.sample_store import release_pages, sample_store
+from joulemap.formats.ground.archive import is_zip, member_bytes, member_chunks, member_names, open_archive
+from joulemap.formats.ground.building import FindingLog, boundary_of, source_file, uniform_trace, voltage_of
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.sample_store import release_pages, sample_store
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, KernelKind, SensorKernel, Timeline

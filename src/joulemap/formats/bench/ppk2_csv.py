@@ -17,7 +17,7 @@ import numpy as np
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -26,9 +26,9 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.levels import level_records
-from joulemap.formats.text import DelimitedTable, head_lines, normal_label, open_table, split_fields
-from joulemap.formats.values import decimal_ns, parse_number
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.text import DelimitedTable, head_lines, normal_label, open_table, split_fields
+from joulemap.formats.ground.values import decimal_ns, parse_number
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel, Timeline

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, sampled_channel, source_file, uniform_trace
-from joulemap.formats.sample_store import release_pages, sample_store
+from joulemap.formats.ground.building import FindingLog, boundary_of, sampled_channel, source_file, uniform_trace
+from joulemap.formats.ground.sample_store import release_pages, sample_store
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace

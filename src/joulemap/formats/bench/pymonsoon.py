@@ -17,7 +17,7 @@ import numpy as np
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     boundary_of,
     sampled_channel,
@@ -25,8 +25,8 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.text import head_lines, normal_label, open_table, split_fields
-from joulemap.formats.values import parse_number
+from joulemap.formats.ground.text import head_lines, normal_label, open_table, split_fields
+from joulemap.formats.ground.values import parse_number
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace

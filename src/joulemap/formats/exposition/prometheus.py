@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
 from joulemap.formats.exposition.metrics import MetricSample, find_metric, inside
-from joulemap.formats.logs import index_clock
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.logs import index_clock
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

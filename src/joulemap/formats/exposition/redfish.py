@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.json_stream import read_json
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.json_stream import read_json
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording, StatedTotal
 

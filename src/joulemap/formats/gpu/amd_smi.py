@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.json_stream import read_json
-from joulemap.formats.logs import index_clock, read_quantity
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines, split_fields
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.json_stream import read_json
+from joulemap.formats.ground.logs import index_clock, read_quantity
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 

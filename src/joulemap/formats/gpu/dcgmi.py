@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import index_clock, read_quantity
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import index_clock, read_quantity
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import local_clock, read_quantity, read_stamp
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.text import head_lines, normal_label, read_lines, split_fields
-from joulemap.formats.values import header_unit
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import local_clock, read_quantity, read_stamp
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, normal_label, read_lines, split_fields
+from joulemap.formats.ground.values import header_unit
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 

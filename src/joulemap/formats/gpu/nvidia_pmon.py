@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.logs import read_quantity
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines
-from joulemap.formats.values import parse_clock_time
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.logs import read_quantity
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines
+from joulemap.formats.ground.values import parse_clock_time
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

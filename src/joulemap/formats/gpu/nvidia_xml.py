@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import local_clock, parse_asctime, read_quantity
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.xml_tree import Node, read_documents
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import local_clock, parse_asctime, read_quantity
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.xml_tree import Node, read_documents
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 

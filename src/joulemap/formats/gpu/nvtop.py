@@ -8,10 +8,10 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.json_stream import read_json
-from joulemap.formats.logs import read_quantity
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.json_stream import read_json
+from joulemap.formats.ground.logs import read_quantity
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemap.formats.building import FindingLog
-from joulemap.formats.text import read_lines
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.text import read_lines
+from joulemap.formats.ground.values import decimal_ns
 
 __all__ = ["PerfRow", "form_of", "read_rows"]
 

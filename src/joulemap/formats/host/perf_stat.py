@@ -10,11 +10,11 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import key_of
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_head
 from joulemap.formats.host.perf_rows import PerfRow, form_of, read_rows
-from joulemap.formats.logs import key_of
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_head
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording, StatedTotal
 from joulemap.trace import Clock, ClockKind

@@ -12,9 +12,9 @@ from xml.parsers import expat
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, chain_interval, recording_of
-from joulemap.formats.text import open_bytes
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, chain_interval, recording_of
+from joulemap.formats.ground.text import open_bytes
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 

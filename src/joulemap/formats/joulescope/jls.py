@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, source_file, uniform_trace, voltage_of
+from joulemap.formats.ground.building import FindingLog, boundary_of, source_file, uniform_trace, voltage_of
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.sample_store import release_pages, sample_store
+from joulemap.formats.ground.values import widen
 from joulemap.formats.joulescope.jls_file import JLS_MAGIC
 from joulemap.formats.joulescope.jls_link import JlsSession, JlsSignal, open_jls
-from joulemap.formats.levels import level_records
-from joulemap.formats.sample_store import release_pages, sample_store
-from joulemap.formats.values import widen
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, Marker, SensorKernel, Slice, Timeline

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, sampled_channel, source_file, uniform_trace
+from joulemap.formats.ground.building import FindingLog, boundary_of, sampled_channel, source_file, uniform_trace
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -29,8 +29,8 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.text import head_lines, read_lines, split_fields
-from joulemap.formats.values import decimal_ns, parse_number, parse_stamp
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.values import decimal_ns, parse_number, parse_stamp
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording, StatedTotal
 from joulemap.trace import Clock, ClockKind, EnergyTrace

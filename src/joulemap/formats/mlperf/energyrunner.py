@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, sources_of, uniform_trace
-from joulemap.formats.text import read_json, read_lines
-from joulemap.formats.values import widen
+from joulemap.formats.ground.building import FindingLog, boundary_of, sources_of, uniform_trace
+from joulemap.formats.ground.text import read_json, read_lines
+from joulemap.formats.ground.values import widen
 from joulemap.records.finding import Severity
 from joulemap.records.published import EnergyrunnerRun
 from joulemap.records.recording import MarkerTrack, Recording

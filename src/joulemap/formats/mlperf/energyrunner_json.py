@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of, source_file, uniform_trace
-from joulemap.formats.text import read_json
+from joulemap.formats.ground.building import FindingLog, boundary_of, source_file, uniform_trace
+from joulemap.formats.ground.text import read_json
 from joulemap.records.published import EnergyrunnerTrial, EnergyrunnerTrials
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Channel, Clock, ClockKind, EdgeDirection, KernelKind, Marker, SensorKernel, Slice, Timeline

@@ -17,10 +17,10 @@ import numpy as np
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, TimedColumns, boundary_of, sources_of, timed_trace
+from joulemap.formats.ground.building import FindingLog, TimedColumns, boundary_of, sources_of, timed_trace
+from joulemap.formats.ground.text import HEAD_B, head_lines, read_json, read_lines
+from joulemap.formats.ground.values import decimal_ns, parse_stamp
 from joulemap.formats.mlperf.spl import SplColumns, is_spl_line, read_spl
-from joulemap.formats.text import HEAD_B, head_lines, read_json, read_lines
-from joulemap.formats.values import decimal_ns, parse_stamp
 from joulemap.records.finding import Severity
 from joulemap.records.published import MlperfRun
 from joulemap.records.recording import Lane, MarkerTrack, Recording, StatedTotal

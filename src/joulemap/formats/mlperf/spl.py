@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemap.errors import FormatError
-from joulemap.formats.building import FindingLog
-from joulemap.formats.text import read_lines
-from joulemap.formats.values import parse_number, parse_stamp
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.text import read_lines
+from joulemap.formats.ground.values import parse_number, parse_stamp
 
 __all__ = ["SplColumns", "is_spl_line", "read_spl"]
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.slices import SliceColumns
-from joulemap.formats.text import head_lines, read_lines, split_fields
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.slices import SliceColumns
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

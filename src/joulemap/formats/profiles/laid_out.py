@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from joulemap.formats.building import FindingLog
-from joulemap.formats.slices import SliceColumns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.slices import SliceColumns
 from joulemap.records.finding import Severity
 from joulemap.trace import Clock, ClockKind, Timeline
 

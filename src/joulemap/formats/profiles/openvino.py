@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.json_stream import read_json
-from joulemap.formats.logs import key_of, read_quantity
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.json_stream import read_json
+from joulemap.formats.ground.logs import key_of, read_quantity
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_head, read_lines
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.formats.profiles.laid_out import MEAN_CLOCK, lay_out
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_head, read_lines
-from joulemap.formats.values import decimal_ns
 from joulemap.records.recording import Recording, StatedTotal
 
 __all__ = ["OpenVinoReader"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.building import FindingLog, source_file
+from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.tables.mapping import TimeForm, build_traces, table_clock, table_map
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

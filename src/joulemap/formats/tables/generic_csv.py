@@ -14,10 +14,10 @@ import numpy as np
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.text import DelimitedTable, guess_delimiter, head_lines, open_table, split_fields
+from joulemap.formats.ground.values import Stamp, decimal_ns, parse_number, parse_stamp
 from joulemap.formats.tables.mapping import ColumnMap, TimeForm, build_traces, table_clock, table_map
-from joulemap.formats.text import DelimitedTable, guess_delimiter, head_lines, open_table, split_fields
-from joulemap.formats.values import Stamp, decimal_ns, parse_number, parse_stamp
 from joulemap.records.recording import Recording
 
 __all__ = ["GenericCsvReader"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -26,7 +26,7 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.values import UnitKind, difference_counter, header_unit, parse_unit
+from joulemap.formats.ground.values import UnitKind, difference_counter, header_unit, parse_unit
 from joulemap.records.finding import Severity
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.slices import SliceColumns
-from joulemap.formats.text import (
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.slices import SliceColumns
+from joulemap.formats.ground.text import (
     guess_delimiter,
     head_lines,
     normal_label,
@@ -32,7 +32,7 @@ from joulemap.formats.text import (
     read_lines,
     split_fields,
 )
-from joulemap.formats.values import UnitKind, decimal_ns, parse_unit
+from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_unit
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.slices import SliceColumns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.slices import SliceColumns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

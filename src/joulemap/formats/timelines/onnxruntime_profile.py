@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.json_stream import JsonStream
-from joulemap.formats.sampling import recording_of
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.json_stream import JsonStream
+from joulemap.formats.ground.sampling import recording_of
 from joulemap.formats.timelines.trace_events import TraceEvents
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording

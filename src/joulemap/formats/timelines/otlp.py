@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.json_stream import JsonStream
-from joulemap.formats.sampling import SampleBook, recording_of
-from joulemap.formats.slices import SliceColumns
-from joulemap.formats.text import read_head, read_lines
-from joulemap.formats.values import parse_stamp
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.json_stream import JsonStream
+from joulemap.formats.ground.sampling import SampleBook, recording_of
+from joulemap.formats.ground.slices import SliceColumns
+from joulemap.formats.ground.text import read_head, read_lines
+from joulemap.formats.ground.values import parse_stamp
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

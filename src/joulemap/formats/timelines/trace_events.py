@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from joulemap.formats.building import FindingLog
-from joulemap.formats.sampling import SampleBook
-from joulemap.formats.slices import SliceColumns
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.sampling import SampleBook
+from joulemap.formats.ground.slices import SliceColumns
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, ClockKind, Timeline
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.logs import local_clock, read_quantity
-from joulemap.formats.sampling import Domain, SampleBook, chain_interval, recording_of
-from joulemap.formats.text import head_lines, read_lines
-from joulemap.formats.values import parse_clock_time, parse_stamp
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.logs import local_clock, read_quantity
+from joulemap.formats.ground.sampling import Domain, SampleBook, chain_interval, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines
+from joulemap.formats.ground.values import parse_clock_time, parse_stamp
 from joulemap.records.recording import Recording
 from joulemap.trace import Slice, Timeline
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.logs import local_clock, read_quantity, read_stamp
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import Row, head_lines, open_table, split_fields
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.logs import local_clock, read_quantity, read_stamp
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import Row, head_lines, open_table, split_fields
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import local_clock, read_quantity
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines, split_fields
-from joulemap.formats.values import parse_stamp
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import local_clock, read_quantity
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.values import parse_stamp
 from joulemap.records.recording import Recording
 
 __all__ = ["PowerJoularReader"]

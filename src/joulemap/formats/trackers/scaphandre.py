@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.json_stream import JsonStream
-from joulemap.formats.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.json_stream import JsonStream
+from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import local_clock, read_stamp
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import head_lines, read_lines
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import local_clock, read_stamp
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, read_lines
 from joulemap.records.recording import Recording
 from joulemap.trace import KernelKind
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, boundary_of
-from joulemap.formats.logs import key_of, read_quantity
-from joulemap.formats.sampling import Domain, Meaning, SampleBook, recording_of
-from joulemap.formats.text import head_lines, open_table
-from joulemap.formats.values import decimal_ns
+from joulemap.formats.ground.building import FindingLog, boundary_of
+from joulemap.formats.ground.logs import key_of, read_quantity
+from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, recording_of
+from joulemap.formats.ground.text import head_lines, open_table
+from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, Slice, Timeline
 

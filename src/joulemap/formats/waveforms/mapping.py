@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.building import (
+from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
@@ -25,7 +25,7 @@ from joulemap.formats.building import (
     uniform_trace,
     voltage_of,
 )
-from joulemap.formats.values import UnitKind, parse_unit
+from joulemap.formats.ground.values import UnitKind, parse_unit
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Lane
 from joulemap.trace import Clock, EnergyTrace, KernelKind

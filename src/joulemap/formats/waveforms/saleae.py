@@ -15,9 +15,9 @@ import numpy as np
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.levels import level_records
-from joulemap.formats.values import UnitKind, widen
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.values import UnitKind, widen
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, Timeline

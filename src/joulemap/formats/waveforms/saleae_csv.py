@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.levels import level_records
-from joulemap.formats.text import DelimitedTable, head_lines, open_table, split_fields
-from joulemap.formats.values import UnitKind, decimal_ns, parse_number, parse_stamp
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.text import DelimitedTable, head_lines, open_table, split_fields
+from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_stamp
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, Timeline

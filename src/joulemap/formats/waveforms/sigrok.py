@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from joulemap.errors import FormatError
-from joulemap.formats.archive import is_zip, member_bytes, member_chunks, member_names, open_archive
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.levels import level_records
-from joulemap.formats.values import UnitKind, parse_unit, widen
+from joulemap.formats.ground.archive import is_zip, member_bytes, member_chunks, member_names, open_archive
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.values import UnitKind, parse_unit, widen
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import Lane, MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace, Timeline

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.levels import level_records
-from joulemap.formats.text import head_lines, read_lines, split_fields
-from joulemap.formats.values import UnitKind, decimal_ns, parse_number, parse_unit
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import Lane, MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace, Timeline

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from joulemap.errors import FormatError
-from joulemap.formats.protobuf import Message, Schema
+from joulemap.formats.ground.protobuf import Message, Schema
 
 __all__ = ["parse_text_messages"]
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from joulemap.errors import InputError
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.building import FindingLog
-from joulemap.formats.values import Stamp, is_missing, parse_number, parse_stamp, parse_unit
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.values import Stamp, is_missing, parse_number, parse_stamp, parse_unit
 from joulemap.records.finding import Severity
 from joulemap.trace import Clock, ClockKind
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from joulemap.errors import FormatError
-from joulemap.formats.text import open_bytes
+from joulemap.formats.ground.text import open_bytes
 
 __all__ = ["Node", "read_documents"]
 

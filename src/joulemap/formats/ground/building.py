@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.formats.sample_store import release_pages
+from joulemap.formats.ground.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.formats.building import FindingLog
-from joulemap.formats.levels import MARKER_LIMIT
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.levels import MARKER_LIMIT
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, Marker, Timeline

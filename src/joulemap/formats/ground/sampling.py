@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 
 from joulemap.errors import FormatError
-from joulemap.formats.building import FindingLog, source_file
-from joulemap.formats.domains import SPAN_LIMIT_NS, Domain, Meaning, Series
-from joulemap.formats.series import TraceMaker
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.domains import SPAN_LIMIT_NS, Domain, Meaning, Series
+from joulemap.formats.ground.series import TraceMaker
 from joulemap.records.recording import Lane, MarkerTrack, Recording, StatedTotal
 from joulemap.trace import Clock, EnergyTrace, Timeline
 

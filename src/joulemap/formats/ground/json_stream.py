@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from joulemap.errors import FormatError, InputError
-from joulemap.formats.text import open_bytes
+from joulemap.formats.ground.text import open_bytes
 
 __all__ = ["JsonStream", "read_json"]
 

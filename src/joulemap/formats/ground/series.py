@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.formats.building import FindingLog, TimedColumns, gap_ranges, timed_trace
-from joulemap.formats.domains import Meaning, Series
-from joulemap.formats.logs import key_of
-from joulemap.formats.values import CounterSteps, difference_counter
+from joulemap.formats.ground.building import FindingLog, TimedColumns, gap_ranges, timed_trace
+from joulemap.formats.ground.domains import Meaning, Series
+from joulemap.formats.ground.logs import key_of
+from joulemap.formats.ground.values import CounterSteps, difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.recording import StatedTotal
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.formats.building import FindingLog
+from joulemap.formats.ground.building import FindingLog
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, EdgeDirection, Marker, Timeline
