@@ -252,3 +252,20 @@ def test_an_instrument_widens_the_interval(pair: tuple[Path, Path], tmp_path: Pa
     corrected = mapped(bundle, "--offset", "0", "--calibration", str(record), "--recorded", "2026-06-01")
     assert corrected["total_j"]["value"] == pytest.approx(6.0 / 1.25)
     assert corrected["total_j"]["std"] == pytest.approx(4.8e-3, rel=1e-3)
+
+
+def test_a_unit_of_work_is_a_mean_with_its_repeats(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    power, events = np.ones(4000), []
+    for k in range(30):
+        power[100 + 100 * k : 160 + 100 * k] = 5.0 + rng.normal(0, 0.1)
+        events.append(("infer", 100_000 * (k + 1), 100_000 * (k + 1) + 60_000))
+    bundle = imported(tmp_path, write_power(tmp_path / "p.csv", power), write_chrome(tmp_path / "t.json", events), *MAP)
+    metrics = mapped(bundle, "--offset", "0", "--per", "infer")["metrics"]
+    each = metrics["energy_per_unit_j"]
+    assert (metrics["units"], metrics["latency_s"]) == (30, pytest.approx(0.06))
+    assert each["value"] == pytest.approx(0.3, abs=3 * each["std"])
+    assert 0.06 * 0.1 / 30**0.5 * 0.5 < each["std"] < 0.06 * 0.1 / 30**0.5 * 2.5
+    assert metrics["energy_delay_j_s"]["value"] == pytest.approx(each["value"] * 0.06)
+    assert metrics["units_per_j"]["value"] == pytest.approx(1 / each["value"])
+    told(call("map", bundle, "--offset", "0", "--per", "nothing"), 6, "no-such-slices")

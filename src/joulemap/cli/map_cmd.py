@@ -41,6 +41,7 @@ def map_options(command: Any) -> Any:
                 type=click.Choice([str(r) for r in RULES]),
                 help="Figures of a published rule beside ours; mlperf takes the rule of the source.",
             ),
+            click.option("--per", default="", metavar="NAME", help="Slices (name or kind) that are one unit of work."),
             click.option("--trace", "traces", multiple=True, metavar="NAME", help="Trace to map; several are summed."),
             click.option("--timeline", default="", metavar="NAME", help="Timeline to lay over it."),
             click.option(
@@ -110,6 +111,7 @@ def build_request(flags: dict[str, Any]) -> BundleMapRequest:
         map=MapRequest(key=MapKey(flags["by"]), split=Split(flags["split"])),
         align=AlignRequest(method=Align(flags["align"]), offset_s=flags["offset"], line=line, slices=slices),
         rule=flags["rule"] or "",
+        per=flags["per"],
         instrument=flags["instrument"],
         calibration=flags["calibration"],
         recorded=recorded,

@@ -26,7 +26,7 @@ from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import EnergyTrace, Timeline
 from joulemap.trace.sweep import Split, Swept, sweep_energy, sweep_lost_time
 
-__all__ = ["MapRequest", "correct_trace", "map_energy"]
+__all__ = ["MapRequest", "correct_trace", "map_energy", "sum_facts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def map_energy(
     _check_summable(traces)
     boundary = traces[0].channel.boundary
     provenance = weakest(trace.channel.provenance for trace in traces)
-    facts = _sum_facts([describe_trace(trace) for trace in traces])
+    facts = sum_facts([describe_trace(trace) for trace in traces])
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
     terms = (
@@ -182,7 +182,8 @@ def _check_summable(traces: Sequence[EnergyTrace]) -> None:
         )
 
 
-def _sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
+def sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
+    """Returns the facts of the sum of traces, at the coarsest of their samplings."""
     return TraceFacts(
         energy_j=math.fsum(f.energy_j for f in facts),
         seen_s=max(f.seen_s for f in facts),

@@ -157,6 +157,10 @@ def _figures(document: Document) -> tuple[tuple[str, str], ...]:
         figures.append(("clocks", f"{clock['method']}{drift}{_known(clock)}"))
     if document["rule"] != "joulemap":
         figures += _rule_figures(document)
+    if document["metrics"].get("unit"):
+        each = document["metrics"]["energy_per_unit_j"]
+        what = printable(f"per {document['metrics']['unit']}")
+        figures.append((what, f"{format_quantity(each, 'J')} (mean of {format_count(document['metrics']['units'])})"))
     meter = document["meter"]
     if meter["name"]:
         figures.append(("meter", printable(f"{meter['name']} ({meter['source']})")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from joulemap.analysis.clocks.markers import relate_hosts
 from joulemap.analysis.clocks.solve import AlignRequest, solve_clock
 from joulemap.analysis.instruments.accuracy import MeterErrors, errors_of
 from joulemap.analysis.instruments.library import find_instrument, instrument_for_format
-from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
-from joulemap.analysis.mapping.sampling import trace_energy_j
+from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy, sum_facts
+from joulemap.analysis.mapping.sampling import describe_trace, trace_energy_j
+from joulemap.analysis.mapping.units_of_work import measure_units
 from joulemap.errors import UsageError
 from joulemap.formats.bundle import read_bundle
 from joulemap.formats.registry import RECORDINGS, RESULT
@@ -43,6 +44,7 @@ class BundleMapRequest:
         map: rows and split.
         align: what the user says of the clocks.
         rule: published rule; empty for ours alone.
+        per: name or kind of the slices that are one unit of work; empty for none.
         instrument: name in the library; empty to go by the format.
         calibration: record of the very unit; None without.
         recorded: day of the recording; None to go by its clock.
@@ -53,6 +55,7 @@ class BundleMapRequest:
     map: MapRequest = field(default_factory=MapRequest)
     align: AlignRequest = field(default_factory=AlignRequest)
     rule: str = ""
+    per: str = ""
     instrument: str = ""
     calibration: Path | None = None
     recorded: date | None = None
@@ -137,6 +140,8 @@ def map_recording(
         clock, doubts = solve_clock(traces[0], timeline, recordings.load_markers(), align)
         findings = (*findings, *doubts)
     energy = map_energy(traces, timeline, clock, meter, request=request.map)
+    if request.per:
+        energy = replace(energy, metrics=_units(request.per, (traces, timeline, clock), meter))
     mapped = MappedRecording(
         traces=tuple(traces),
         timeline=timeline,
@@ -148,6 +153,16 @@ def map_recording(
         meter=meter,
     )
     return mapped, published
+
+
+def _units(
+    name: str, laid: tuple[list[EnergyTrace], Timeline | None, ClockMap | None], meter: MeterErrors
+) -> dict[str, object]:
+    traces, timeline, clock = laid
+    if timeline is None or clock is None:
+        raise UsageError(f"--per {name}: there is no timeline", hint="import one", slug="flags-contradict")
+    facts = sum_facts([describe_trace(trace) for trace in traces])
+    return measure_units(traces, timeline, clock, (facts, meter), name=name)
 
 
 def _choose_traces(
@@ -262,7 +277,7 @@ def _document(
         "concurrent_tracks": energy.concurrent,
         "rows": [describe_row(row) for row in energy.rows],
         "rule": published.rule if published else energy.rule,
-        "metrics": published.metrics if published else {},
+        "metrics": dict(energy.metrics) | (published.metrics if published else {}),
         "clocks": [clock.to_json() for clock in clocks],
         "budget": [plain(line) for line in energy.budget],
         "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},

@@ -1,0 +1,98 @@
+"""Energy of one unit of work (an inference, a request) as the mean over all of its slices, with what repeats say.
+
+Neighbouring units share temperature, clock and queue: their spread is weighed by how many of them count as independent.
+
+References:
+    METHODS 2 and 3 in docs/methods.md (type A under autocorrelation; EDP and ED2P).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from joulemap.analysis.instruments.accuracy import MeterErrors
+from joulemap.analysis.intervals.autocorrelation import correlated_mean_term
+from joulemap.analysis.intervals.uncertainty import estimate
+from joulemap.analysis.mapping.rows import energy_terms
+from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.metrics import energy_delay_product, frames_per_joule
+from joulemap.errors import InputError
+from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
+from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.trace import EnergyTrace, Timeline, integrate_energy
+
+__all__ = ["measure_units"]
+
+_SAMPLES = 4.0
+_WHOLE = 1e-9
+
+
+def measure_units(
+    traces: Sequence[EnergyTrace],
+    timeline: Timeline,
+    clock: ClockMap,
+    known: tuple[TraceFacts, MeterErrors],
+    *,
+    name: str,
+) -> dict[str, object]:
+    """Returns figures per unit by key: count, latency, energy, units per joule, EDP and ED2P.
+
+    Args:
+        traces: summed.
+        timeline: with the units as slices.
+        clock: from its clock to the traces'.
+        known: the traces and their meter.
+        name: of the slices that are units, or their kind.
+
+    Raises:
+        InputError: no slice has that name or kind (``no-such-slices``).
+    """
+    if name in timeline.names:
+        rows = np.flatnonzero(timeline.name_index == timeline.names.index(name))
+    elif name in timeline.kinds:
+        rows = np.flatnonzero(timeline.kind_index == timeline.kinds.index(name))
+    else:
+        raise InputError(
+            f"no slice is called {name!r} or is of that kind",
+            hint=f"names begin with {', '.join(timeline.names[:6])}",
+            slug="no-such-slices",
+        )
+    start_ns, end_ns = clock.apply(timeline.start_ns[rows]), clock.apply(timeline.end_ns[rows])
+    held = [integrate_energy(trace, start_ns, end_ns) for trace in traces]
+    duration_s = (end_ns - start_ns) * 1e-9
+    whole = np.min([part.covered_s for part in held], axis=0) >= duration_s - _WHOLE
+    energy_j, duration_s = np.sum([part.energy_j for part in held], axis=0)[whole], duration_s[whole]
+    units = int(energy_j.size)
+    latency_s = float(duration_s.mean()) if units else None
+    energy = _mean_energy(traces, energy_j, duration_s, known)
+    figures: dict[str, Quantity] = {"energy_per_unit_j": energy, "units_per_j": frames_per_joule(energy)}
+    for power, key in ((1, "energy_delay_j_s"), (2, "energy_delay_squared_j_s2")):
+        product: Quantity = energy
+        if isinstance(energy, Estimate) and latency_s is not None:
+            product = energy_delay_product(energy, latency_s, power=power)
+        figures[key] = product
+    return {"unit": name, "units": units, "latency_s": latency_s} | {k: v.to_json() for k, v in figures.items()}
+
+
+def _mean_energy(
+    traces: Sequence[EnergyTrace],
+    energy_j: np.ndarray[tuple[int], np.dtype[np.float64]],
+    duration_s: np.ndarray[tuple[int], np.dtype[np.float64]],
+    known: tuple[TraceFacts, MeterErrors],
+) -> Quantity:
+    if energy_j.size < 2:
+        return Unavailable(reason="slices_outside_trace" if not energy_j.size else "single_unit")
+    facts, errors = known
+    if float(duration_s.mean()) < _SAMPLES * facts.sample_s:
+        return Unavailable(reason="too_short_for_samples")
+    mean_j, repeats = correlated_mean_term(energy_j)
+    rate = traces[0].clock.rate_std_ppm or 0.0
+    shared = energy_terms(mean_j, float(duration_s.mean()), (facts, errors, rate))[:3]  # noise is in the repeats
+    return estimate(
+        mean_j,
+        (*shared, repeats),
+        provenance=weakest(trace.channel.provenance for trace in traces),
+        boundary=traces[0].channel.boundary,
+    )
