@@ -325,4 +325,5 @@ def test_the_cures_are_those_of_the_docs() -> None:
     for section in sections:
         cure = " ".join(section.split("**Cure.**")[1].split())
         written[section.splitlines()[0].strip()] = re.sub(r"\[[^]]*\]\(([^)#]+)[^)]*\)", r"docs/\1", cure)
-    assert dict(CURES) == written
+    # the page shows runs of the firmware pipeline; findings of recordings have their cures in the docs alone
+    assert {slug: written.get(slug) for slug in CURES} == dict(CURES)
