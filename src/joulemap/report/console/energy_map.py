@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from joulemap.report.console.style import Style
 from joulemap.report.view.energy_map import MapTableRow, MapView
+from joulemap.report.view.text import printable
 
 __all__ = ["render_map"]
 
@@ -48,7 +49,7 @@ def render_map(view: MapView, *, width: int, style: Style) -> str:
         for severity, slug, message in view.findings:
             wrapped = _hang(f"{severity}: ", f"{message} ({slug})", width)
             lines += [style.warn(line) if severity != "info" else line for line in wrapped]
-    lines += ["", f"bundle  {view.bundle}"]
+    lines += ["", f"bundle  {printable(view.bundle)}"]
     return style.encode("\n".join(lines) + "\n")
 
 
