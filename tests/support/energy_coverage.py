@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,9 @@ class Study:
         layer_worst_error: the same, the worst.
         split_median_error: of splitting the measured total by time, same layers.
         part_covered: mean over draws of the share of layers and groups whose interval holds.
-        worst_part: worst coverage of one layer or group that was reported in at least 20 draws, with its name.
+        layer_width_ratio: median over draws and the same layers of the half-width over the ideal one of the layer.
+        worst_part: the layer or group, of those reported in at least 20 draws, that covers worst for its number of
+            draws: its name, coverage and draws.
         parts: mean number of layers and groups reported.
         closure: largest relative difference of layers, groups and gap from the total.
         findings: slugs, counted.
@@ -54,15 +56,26 @@ class Study:
     layer_worst_error: float
     split_median_error: float
     part_covered: float
-    worst_part: tuple[str, float]
+    layer_width_ratio: float
+    worst_part: tuple[str, float, int]
     parts: float
     closure: float
     findings: dict[str, int]
 
+    @property
+    def worst_margin(self) -> float:
+        """By how much the worst part covers more than chance may take from 90 % at one and a half standard errors."""
+        return margin(self.worst_part[1], self.worst_part[2])
 
-def ideal_half_width(spec: InstrumentSpec, board: Board, repeats: int, run_std: float) -> float:
-    """Returns the ideal relative half-width of a 95 % interval: 1.96 sqrt(s²/R + u_B²)."""
-    shared = spec.gain_std**2 + (spec.offset_std_w / board.mean_w) ** 2 + (spec.clock_std_ppm * 1e-6) ** 2
+
+def margin(covered: float, draws: int) -> float:
+    """Returns how far a coverage lies above 90 % less one and a half standard errors: 200 draws may show 0.868."""
+    return covered - (0.9 - 1.5 * math.sqrt(0.09 / draws)) if draws else math.nan
+
+
+def ideal_half_width(spec: InstrumentSpec, mean_w: float, repeats: int, run_std: float) -> float:
+    """Returns the ideal relative half-width of a 95 % interval at a mean power: 1.96 sqrt(s²/R + u_B²)."""
+    shared = spec.gain_std**2 + (spec.offset_std_w / mean_w) ** 2 + (spec.clock_std_ppm * 1e-6) ** 2
     return 1.959964 * math.sqrt(run_std**2 / repeats + shared)
 
 
@@ -92,14 +105,19 @@ def study(
     for seed in range(first_seed, first_seed + draws):
         run = measure(board, spec, seed=seed, repeats=repeats, run_std=run_std, integral=integral)
         accounts.append(account_energy(board.profile, run, board.layers, ops_per_inference=2000, boundary=BOUNDARY))
-    return summarise(board, accounts, ideal=ideal_half_width(spec, board, repeats, run_std), idle_w=idle_w)
+    return summarise(
+        board, accounts, ideal=lambda mean_w: ideal_half_width(spec, mean_w, repeats, run_std), idle_w=idle_w
+    )
 
 
-def summarise(board: Board, accounts: Iterable[EnergyAccount], *, ideal: float, idle_w: float | None) -> Study:
-    """Returns the counts over accounts of independent runs of one board."""
+def summarise(
+    board: Board, accounts: Iterable[EnergyAccount], *, ideal: Callable[[float], float], idle_w: float | None
+) -> Study:
+    """Returns the counts over accounts of independent runs of one board; ``ideal`` is a half-width by mean power."""
     total_j = board.total_j
     covered, width, error, idle, closure, coverage, parts = [], [], [], [], [], [], []
     layer_error: list[float] = []
+    layer_width: list[float] = []
     split_error: list[float] = []
     part_hits: dict[str, list[bool]] = {}
     resolutions: Counter[str] = Counter()
@@ -109,7 +127,7 @@ def summarise(board: Board, accounts: Iterable[EnergyAccount], *, ideal: float, 
         headline = account.energy_per_inference_j
         assert isinstance(headline, Estimate)
         covered.append(abs(headline.value - total_j) <= headline.expanded)
-        width.append(headline.expanded / total_j / ideal)
+        width.append(headline.expanded / total_j / ideal(board.mean_w))
         error.append(abs(headline.value / total_j - 1))
         above = account.energy_above_idle_per_inference_j
         if idle_w is not None and isinstance(above, Estimate):
@@ -130,8 +148,10 @@ def summarise(board: Board, accounts: Iterable[EnergyAccount], *, ideal: float, 
             truth = float(board.layer_j[layer.index])
             if truth >= 0.01 * total_j and isinstance(layer.energy_j, Estimate):
                 layer_error.append(abs(layer.energy_j.value / truth - 1))
+                own_w = truth / float(board.profile.layer_duration_s[layer.index])
+                layer_width.append(layer.energy_j.expanded / truth / ideal(own_w))
                 split_error.append(abs(split_j[layer.index] / truth - 1))
-    often = [(name, float(np.mean(hits))) for name, hits in part_hits.items() if len(hits) >= 20]
+    often = [(name, float(np.mean(hits)), len(hits)) for name, hits in part_hits.items() if len(hits) >= 20]
     return Study(
         draws=len(covered),
         covered=float(np.mean(covered)),
@@ -144,7 +164,8 @@ def summarise(board: Board, accounts: Iterable[EnergyAccount], *, ideal: float, 
         layer_worst_error=max(layer_error, default=math.nan),
         split_median_error=float(np.median(split_error)) if split_error else math.nan,
         part_covered=float(np.mean(coverage)) if coverage else math.nan,
-        worst_part=min(often, key=lambda pair: pair[1], default=("", math.nan)),
+        layer_width_ratio=float(np.median(layer_width)) if layer_width else math.nan,
+        worst_part=min(often, key=lambda part: margin(part[1], part[2]), default=("", math.nan, 0)),
         parts=float(np.mean(parts)) if parts else 0.0,
         closure=max(closure, default=0.0),
         findings=dict(findings),

@@ -1,7 +1,13 @@
-"""Rows for least squares: how long each sample spends in each layer, and in which part of it."""
+"""Samples as least squares sees them: which share of each sample falls into which cell of the layers.
+
+A cell is a piece of a layer whose power is taken as constant. Cells are short against a sample at both ends of a
+layer, where samples mix it with its neighbours, and grow towards its middle. The gap is one cell.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,62 +16,184 @@ from numpy.typing import NDArray
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.schedule import LayerSchedule
 
-__all__ = ["CONTRASTS", "Rows", "build_rows"]
+__all__ = ["Cells", "Rows", "build_cells", "build_rows"]
 
-CONTRASTS = 3
-"""Kinds of unevenness inside a layer: early against late half, and the quarters of each half."""
-_QUARTERS = 4
+_FINE = 4
+"""A cell at the end of a layer is this part of a sample long, or of a layer that is shorter than a sample."""
+_FINE_CELLS = 6
+"""So many of them from each end; beyond, where no sample reaches the neighbour, each is twice the one before."""
 
-Matrix = NDArray[np.float64]
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Cells of the layers, in order, and the gap as the last one.
+
+    Args:
+        region: (cells,) layer of each cell; the number of layers for the gap.
+        start_s: (cells,) begin within the layer, s.
+        length_s: (cells,) s.
+        edges: (pieces + 1,) ends of the pieces of one inference, in inferences: cells and parts of the gap.
+        cell: (pieces,) of each piece.
+    """
+
+    region: Indices
+    start_s: Array
+    length_s: Array
+    edges: Array
+    cell: Indices
+
+    @property
+    def regions(self) -> int:
+        """Layers and the gap."""
+        return int(self.region[-1]) + 1
+
+    @property
+    def inference_s(self) -> float:
+        """Length of an inference, s."""
+        return float(self.length_s.sum())
+
+    def shares(self) -> Array:
+        """Returns (regions, cells) which share of a region's time each cell has."""
+        total_s = np.bincount(self.region, self.length_s, self.regions)
+        count = np.bincount(self.region, minlength=self.regions)
+        own = np.where(
+            total_s[self.region] > 0,
+            self.length_s / np.maximum(total_s[self.region], 1e-300),
+            1.0 / count[self.region],
+        )
+        shares = np.zeros((self.regions, self.region.size))
+        shares[self.region, np.arange(self.region.size)] = own
+        return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Samples of one capture that lie wholly inside GATE.
+    """Samples of all captures that lie wholly inside GATE.
 
     Args:
-        design_s: (k, regions + contrasts) s; first the time of each sample inside each region, then Haar contrasts of
-            its time in the layers' quarters (no column when the power inside a layer is known to be constant).
-        regions: layers and the gap.
-        energy_j: (k,) energy of each sample, J.
-        cluster: (k,) inference that holds the sample's middle.
+        cells: of the mean schedule.
+        power_w: (k,) power of each sample, W.
+        start: (k,) its start after GATE's rise, in inferences.
+        length: (k,) its length, in inferences.
+        capture: (k,) its capture, from 0, ascending.
+        captures: number of captures; one may have no row.
     """
 
-    design_s: Matrix
-    regions: int
-    energy_j: Matrix
-    cluster: NDArray[np.int64]
+    cells: Cells
+    power_w: Array
+    start: Array
+    length: Array
+    capture: Indices
+    captures: int
 
-    @property
-    def time_s(self) -> Matrix:
-        """(k, regions) time of each sample inside each region, s."""
-        return self.design_s[:, : self.regions]
+    def blocks(self) -> Iterator[tuple[Indices, Indices, Array]]:
+        """Yields rows that reach into the same pieces: their indices, the (n,) cells, the (rows, n) shares in each.
+
+        A cell may come more than once.
+        """
+        pieces = self.cells.cell.size
+        whole = np.floor(self.start)
+        begin = self.start - whole
+        end = begin + self.length
+        first = np.searchsorted(self.cells.edges[1:-1], begin, side="right")
+        over = np.floor(end)
+        last = np.searchsorted(self.cells.edges[1:-1], end - over, side="right") + pieces * over.astype(np.int64)
+        span = last - first + 1
+        reach = np.arange(int(last.max(initial=0)) + 2)
+        edges = self.cells.edges[reach % pieces] + reach // pieces
+        order = np.lexsort((span, first))
+        breaks = np.flatnonzero(np.diff(first[order]) | np.diff(span[order])) + 1
+        for rows in np.split(order, breaks) if order.size else ():
+            low, high = int(first[rows[0]]), int(last[rows[0]]) + 1
+            held = np.minimum(end[rows, None], edges[low + 1 : high + 1])
+            held -= np.maximum(begin[rows, None], edges[low:high])
+            share = np.maximum(held, 0.0) / self.length[rows, None]
+            cells = self.cells.cell[reach[low:high] % pieces]
+            if cells.size > pieces:
+                each = np.zeros((self.cells.region.size, rows.size))
+                np.add.at(each, cells, share.T)
+                cells, share = np.arange(each.shape[0]), each.T
+            yield rows, cells, share
+
+    def explained(self, cell_w: Array) -> Array:
+        """Returns (k,) power of each sample when the cells have these powers, W."""
+        piece_j = np.diff(self.cells.edges) * cell_w[self.cells.cell]
+        until_j = np.concatenate([[0.0], np.cumsum(piece_j)])
+
+        def spent(at: Array) -> Array:
+            whole = np.floor(at)
+            return np.asarray(whole * until_j[-1] + np.interp(at - whole, self.cells.edges, until_j), np.float64)
+
+        return (spent(self.start + self.length) - spent(self.start)) / self.length
+
+    def inference(self) -> Indices:
+        """Returns (k,) numbers that are equal for samples whose middle lies in the same inference of a capture."""
+        inside = np.floor(self.start + 0.5 * self.length).astype(np.int64)
+        return self.capture * (int(inside.max(initial=0)) + 1) + inside
 
 
-def build_rows(capture: GatedCapture, schedule: LayerSchedule, count: int) -> Rows:
-    """Returns the rows of a capture: ``count`` inferences of the schedule from GATE's rise on."""
-    end_s = min(capture.fall_s, capture.rise_s + count * schedule.period_s)
-    samples = capture.inside(capture.rise_s, end_s)
-    start_s = np.asarray(samples * capture.period_s - capture.rise_s, np.float64)
-    quarters = schedule.split(_QUARTERS)
-    if samples.size and samples[-1] - samples[0] == samples.size - 1:
-        edges_s = np.append(start_s, start_s[-1] + capture.period_s)
-        time_s = np.diff(quarters.region_time(edges_s), axis=0)
-    else:
-        end_of_s = np.asarray(start_s + capture.period_s, np.float64)
-        time_s = quarters.region_time(end_of_s) - quarters.region_time(start_s)
-    first_s, second_s, third_s, fourth_s = (time_s[:, part:-1:_QUARTERS] for part in range(_QUARTERS))
-    early_s, late_s = first_s + second_s, third_s + fourth_s
-    layers, regions = schedule.layers, schedule.layers + 1
-    design_s = np.empty((samples.size, regions + CONTRASTS * layers))
-    np.add(early_s, late_s, out=design_s[:, :layers])
-    np.maximum(time_s[:, -1], 0.0, out=design_s[:, layers])
-    np.subtract(early_s, late_s, out=design_s[:, regions : regions + layers])
-    np.subtract(first_s, second_s, out=design_s[:, regions + layers : regions + 2 * layers])
-    np.subtract(third_s, fourth_s, out=design_s[:, regions + 2 * layers :])
-    return Rows(
-        design_s=design_s,
-        regions=regions,
-        energy_j=capture.power_w(samples) * capture.period_s,
-        cluster=np.floor((start_s + 0.5 * capture.period_s) / schedule.period_s).astype(np.int64),
+def build_cells(schedule: LayerSchedule, sample_s: float) -> Cells:
+    """Returns the cells that samples of a length ask for.
+
+    Args:
+        schedule: mean layer schedule.
+        sample_s: length of a sample, s.
+    """
+    lengths = [_cut(float(duration_s), sample_s) for duration_s in schedule.duration_s]
+    counts = [len(pieces) for pieces in lengths]
+    starts = [np.cumsum(pieces) - pieces for pieces in lengths]
+    ends_s, cell, number = [], [], 0
+    gap = sum(counts)
+    for start_s, pieces in zip(schedule.start_s, lengths, strict=True):
+        ends_s += [start_s, *(start_s + np.cumsum(pieces))]
+        cell += [gap, *range(number, number + len(pieces))]
+        number += len(pieces)
+    edges = np.minimum(np.array([0.0, *ends_s, schedule.period_s]) / schedule.period_s, 1.0)
+    return Cells(
+        region=np.append(np.repeat(np.arange(schedule.layers), counts), schedule.layers).astype(np.int64),
+        start_s=np.append(np.concatenate(starts), 0.0),
+        length_s=np.append(np.concatenate(lengths), schedule.gap_s),
+        edges=np.maximum.accumulate(edges),
+        cell=np.array([*cell, gap], np.int64),
     )
+
+
+def build_rows(captures: Sequence[GatedCapture], cells: Cells, count: int) -> Rows:
+    """Returns the rows of the captures: ``count`` inferences from GATE's rise on in each of them.
+
+    Args:
+        captures: at least one.
+        cells: of the mean schedule, which is scaled to each capture's GATE.
+        count: inferences inside GATE.
+    """
+    start, length, power = [], [], []
+    for capture in captures:
+        period_s = capture.gate_s / count
+        samples = capture.inside(capture.rise_s, capture.fall_s)
+        start.append(np.asarray((samples * capture.period_s - capture.rise_s) / period_s, np.float64))
+        length.append(np.full(samples.size, capture.period_s / period_s))
+        power.append(capture.power_w(samples))
+    return Rows(
+        cells=cells,
+        power_w=np.concatenate(power),
+        start=np.maximum(np.concatenate(start), 0.0),
+        length=np.concatenate(length),
+        capture=np.repeat(np.arange(len(captures)), [part.size for part in power]),
+        captures=len(captures),
+    )
+
+
+def _cut(duration_s: float, sample_s: float) -> Array:
+    """Returns the lengths of a layer's cells, s: alike from both ends."""
+    fine_s = sample_s / _FINE
+    if duration_s <= 2 * _FINE_CELLS * fine_s:
+        number = max(math.ceil(duration_s / fine_s), _FINE)
+        return np.full(number, duration_s / number)
+    side, rest_s = [fine_s] * _FINE_CELLS, duration_s / 2 - _FINE_CELLS * fine_s
+    while rest_s > 4 * side[-1]:
+        side.append(2 * side[-1])
+        rest_s -= side[-1]
+    return np.array([*side, rest_s, rest_s, *side[::-1]])

@@ -21,7 +21,7 @@ from joulemap.analysis.budget import (
     single_shift_std_s,
 )
 from joulemap.analysis.capture import GatedCapture
-from joulemap.analysis.design import build_rows
+from joulemap.analysis.design import build_cells, build_rows
 from joulemap.analysis.grouping import LIMIT, LayerGroup, choose_groups
 from joulemap.analysis.intervals.uncertainty import Kind, Term
 from joulemap.analysis.least_squares import PooledFit, fit_pooled
@@ -56,18 +56,18 @@ def attribute_by_least_squares(captures: Sequence[GatedCapture], profile: PmuRes
     schedules = [LayerSchedule.build(profile, capture.gate_s / count) for capture in captures]
     schedule = LayerSchedule.build(profile, float(np.mean([s.period_s for s in schedules])))
     spec, sample_s = captures[0].spec, captures[0].period_s
-    noise_j = math.hypot(spec.noise_std_w, spec.quantum_w / math.sqrt(12.0)) * sample_s
-    rows = [build_rows(c, s, count) for c, s in zip(captures, schedules, strict=True)]
-    fit = fit_pooled(rows, noise_j)
+    noise_w = math.hypot(spec.noise_std_w, spec.quantum_w / math.sqrt(12.0))
+    rows = build_rows(captures, build_cells(schedule, sample_s), count)
+    fit = fit_pooled(rows, noise_w)
     gates = tuple(
         gate_energy(c, s, count, fit.power_w * f) for c, s, f in zip(captures, schedules, fit.factor, strict=True)
     )
     fill_std_j = math.sqrt(fit.variance(np.mean([gate.filled_s for gate in gates], axis=0)))
-    size = sum(row.energy_j.size for row in rows)
+    size = rows.power_w.size
     refusal = _refusal(sample_s, schedule, size)
     if refusal is None:
         mean_w = abs(math.fsum(g.energy_j for g in gates) / math.fsum(c.gate_s for c in captures))
-        groups = choose_groups(schedule.region_s, _predictor(captures, fit, mean_w, noise_j))
+        groups = choose_groups(schedule.region_s, _predictor(captures, fit, mean_w, noise_w))
         if sum(1 for group in groups if group.layers) == 1 and schedule.layers > 1:
             refusal = Finding(
                 slug="layers_refused",
@@ -83,7 +83,7 @@ def attribute_by_least_squares(captures: Sequence[GatedCapture], profile: PmuRes
             reason=refusal.slug,
             findings=(refusal,),
         )
-    energies = _energies(captures, profile, count, groups=groups, fit=fit, gates=gates, schedule=schedule)
+    energies = _energies(captures, count, groups=groups, fit=fit, gates=gates, schedule=schedule)
     return Attribution(
         resolution=Resolution.LEAST_SQUARES,
         schedule=schedule,
@@ -114,15 +114,15 @@ def _refusal(sample_s: float, schedule: LayerSchedule, size: int) -> Finding | N
 
 
 def _predictor(
-    captures: Sequence[GatedCapture], fit: PooledFit, mean_w: float, noise_j: float
+    captures: Sequence[GatedCapture], fit: PooledFit, mean_w: float, noise_w: float
 ) -> Callable[[Array], float]:
     """Returns the predicted half-width of a sum of regions, relative to its energy, or to mean power where less."""
-    floor_j = max(noise_j, fit.residual_std_j)
+    louder = max(noise_w / fit.residual_std_w, 1.0)
     shift_s = math.hypot(captures[0].spec.edge_skew_std_s, single_shift_std_s(captures))
 
     def half_width(weight_s: Array) -> float:
         duration_s = float(weight_s.sum())
-        variance = max(float(weight_s @ fit.unit @ weight_s) * floor_j**2, fit.variance(weight_s))
+        variance = fit.variance(weight_s) * louder**2
         mean_j = mean_w * duration_s
         own_j = min(max(float(weight_s @ fit.power_w), 0.1 * mean_j), mean_j)
         return 1.96 * math.hypot(math.sqrt(variance), shift_s * mean_w) / own_j
@@ -132,7 +132,6 @@ def _predictor(
 
 def _energies(
     captures: Sequence[GatedCapture],
-    profile: PmuResult,
     count: int,
     *,
     groups: Sequence[LayerGroup],
@@ -144,7 +143,7 @@ def _energies(
     totals_j = np.array([gate.energy_j for gate in gates])
     spread = _repeatability(totals_j)
     shift_s = math.hypot(shared_shift_std_s(spec, schedule.boundary_std_s), single_shift_std_s(captures))
-    shifted_w = _shifted(captures, profile, count, fit=fit, shift_s=shift_s)
+    shifted_w = _shifted(captures, schedule, count, fit=fit, shift_s=shift_s)
     rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
     lost_share = [lost_std_j(c, g.lost_s, g.spread_w) / g.energy_j for c, g in zip(captures, gates, strict=True)]
     result = []
@@ -178,14 +177,14 @@ def _repeatability(totals_j: Array) -> tuple[float, Kind, float]:
 
 
 def _shifted(
-    captures: Sequence[GatedCapture], profile: PmuResult, count: int, *, fit: PooledFit, shift_s: float
+    captures: Sequence[GatedCapture], schedule: LayerSchedule, count: int, *, fit: PooledFit, shift_s: float
 ) -> Array:
     """Returns how the fitted powers move when the schedule moves against the samples, (regions,) W/s."""
     step_s = max(shift_s, 1e-3 * captures[0].period_s)
-    noise_j = captures[0].spec.noise_std_w * captures[0].period_s
     moved = [c.moved(c.rise_s + step_s, c.fall_s + step_s, c.edge_std_s) for c in captures]
-    rows = [build_rows(c, LayerSchedule.build(profile, c.gate_s / count), count) for c in moved]
-    return np.asarray((fit_pooled(rows, noise_j).power_w - fit.power_w) / step_s, np.float64)
+    rows = build_rows(moved, build_cells(schedule, captures[0].period_s), count)
+    again = fit_pooled(rows, captures[0].spec.noise_std_w, widths=fit.widths)
+    return np.asarray((again.power_w - fit.power_w) / step_s, np.float64)
 
 
 def _doubts(

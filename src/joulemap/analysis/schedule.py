@@ -98,13 +98,16 @@ class LayerSchedule:
         spent_s[:, -1] = time_s - spent_s[:, :-1].sum(axis=1)
         return spent_s
 
-    def split(self, parts: int) -> LayerSchedule:
-        """Returns the schedule with each layer cut into equal parts, (parts * layers) in order."""
-        part_s = np.repeat(self.duration_s / parts, parts)
-        offset_s = np.tile(np.arange(parts), self.layers) * part_s
+    def cut(self, pieces_s: NDArray[np.float64]) -> LayerSchedule:
+        """Returns the schedule with each layer cut into pieces, in order.
+
+        Args:
+            pieces_s: (layers, pieces) lengths that add up to each layer's duration, s.
+        """
+        offset_s = np.cumsum(pieces_s, axis=1) - pieces_s
         return LayerSchedule(
-            start_s=np.repeat(self.start_s, parts) + offset_s,
-            duration_s=part_s,
+            start_s=(self.start_s[:, None] + offset_s).ravel(),
+            duration_s=np.asarray(pieces_s, np.float64).ravel(),
             period_s=self.period_s,
             boundary_std_s=self.boundary_std_s,
         )

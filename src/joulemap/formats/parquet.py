@@ -36,17 +36,18 @@ def write_parquet(
     encoded = {key.encode(): encode_json(document) for key, document in (metadata or {}).items()}
     table = table.replace_schema_metadata(encoded or None)
     plain = [name for name in table.column_names if name not in encodings]
-    pq.write_table(
-        table,
-        path,
-        row_group_size=ROW_GROUP,
-        compression="zstd",
-        compression_level=3,
-        use_dictionary=plain,
-        column_encoding=dict(encodings) or None,
-        write_statistics=False,
-        version="2.6",
-    )
+    with path.open("wb") as file:  # pyarrow itself takes no path that is not UTF-8, and some others for addresses
+        pq.write_table(
+            table,
+            file,
+            row_group_size=ROW_GROUP,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=plain,
+            column_encoding=dict(encodings) or None,
+            write_statistics=False,
+            version="2.6",
+        )
 
 
 def open_parquet(path: Path, read: Callable[[Any], _T]) -> _T:
@@ -63,7 +64,7 @@ def open_parquet(path: Path, read: Callable[[Any], _T]) -> _T:
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     try:
-        with pq.ParquetFile(path) as file:
+        with path.open("rb") as content, pq.ParquetFile(content) as file:
             return read(file)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

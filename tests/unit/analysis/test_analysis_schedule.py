@@ -59,7 +59,8 @@ def test_region_times_add_up_and_only_grow(first_s: float, second_s: float) -> N
 
 
 def test_split_layers_fill_their_layer() -> None:
-    plan, parts = schedule(), schedule().split(4)
+    plan = schedule()
+    parts = plan.cut(plan.duration_s[:, None] * np.array([0.1, 0.2, 0.3, 0.4]))
     at_s = np.linspace(0, 5 * plan.period_s, 777)
     fine = parts.region_time(at_s)
     assert np.allclose(fine[:, :-1].reshape(at_s.size, -1, 4).sum(axis=2), plan.region_time(at_s)[:, :-1], atol=1e-15)

@@ -20,7 +20,7 @@ from joulemap.records.fault import Fault, FaultPlan, FaultSlug
 from joulemap.records.finding import Validity
 from joulemap.records.instrument import ErrorDistribution
 from joulemap.records.power import ObservationMode, PowerCapture
-from synthetic_board import BOUNDARY, IDLE_W, Board, kws, measure, with_captures
+from synthetic_board import BOUNDARY, IDLE_W, Board, build_board, kws, measure, with_captures
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,19 @@ def test_a_flawless_fast_instrument_finds_every_energy(board: Board) -> None:
         assert energy_j == pytest.approx(board.layer_j[layer.index] * factor, rel=5e-4)
         assert layer.share == pytest.approx(energy_j / figure(result.energy_per_inference_j).value)
     assert slugs(result) == set()
+
+
+def test_power_that_the_rail_mixes_at_a_boundary_is_handed_back() -> None:
+    """Rows of a microsecond smear boundaries that lie between them; the samples smear them once more."""
+    board = build_board("smeared", (80.37e-6, 44.61e-6, 93.18e-6, 60.59e-6), count=100, loop_s=0.05e-6, head_s=6.23e-6)
+    result = account(board, flawless())
+    factor = figure(result.energy_per_inference_j).value / board.total_j
+    assert result.layers[0].resolution is Resolution.OVERLAP
+    for layer in result.layers:
+        own = figure(layer.energy_j)
+        at_the_gap = layer.index in {0, 3}  # which has no inside to compare with
+        assert own.value == pytest.approx(board.layer_j[layer.index] * factor, rel=2e-3 if at_the_gap else 5e-4)
+        assert abs(own.value - board.layer_j[layer.index] * factor) <= own.expanded
 
 
 @pytest.mark.parametrize("rate_hz", [1e6, 2e5, 3.3e3])

@@ -266,6 +266,13 @@ def test_a_name_that_is_no_text_is_written_as_json_writes_it(tmp_path: Path) -> 
     assert read_bundle(tmp_path / "RUN.jm").read_json(RUN, schema="joulemap.run") == document
 
 
+def test_a_bundle_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    bundle = read_bundle(write(tmp_path / os.fsdecode(b"caf\xe9:a?b.jm")))
+    np.testing.assert_array_equal(load_trace(bundle, "capture-1")[0].power_w, build_trace().power_w)
+    assert load_table(bundle, LAYERS, schema="joulemap.layers")["index"] == [0, 1]
+    assert load_timeline(bundle).names == ("a",)
+
+
 def test_a_file_that_the_system_does_not_give_is_an_input_error(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bundle.parent)
     deep = Path(*(["x" * 200] * 30))  # longer than any path may be
