@@ -7,7 +7,7 @@ from sample to sample, by as much as the data say, so that uneven layers widen t
 a neighbour may do inside a sample that it shares with a short layer is thereby in the interval of the short one.
 
 References:
-    METHODS 1.5 in docs/methods.md. Ljung and Box, Biometrika 65 (1978). Liang and Zeger, Biometrika 73 (1986)
+    METHODS 1.5 in docs/methods.md. Liang and Zeger, Biometrika 73 (1986)
     (covariance that is robust to correlation inside clusters). Rasmussen and Williams, Gaussian Processes for Machine
     Learning (2006), sections 2.2 and 5.4. MacKay, Neural Computation 4 (1992), section 4.3 (width of a prior from
     the data).
@@ -22,14 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.design import Rows
-from joulemap.analysis.intervals.distributions import chi_square_sf
+from joulemap.analysis.intervals.whiteness import look_white
 from joulemap.analysis.unevenness import Unevenness
 
 __all__ = ["PooledFit", "fit_pooled"]
 
-_LAGS = 10
-_WHITE = 1e-3
-"""Residuals are called white while Ljung and Box's p-value is above this."""
 _MIN_CLUSTERS = 40
 _ROUNDS = 30
 _SETTLED = 0.02
@@ -130,7 +127,7 @@ def fit_pooled(rows: Rows, noise_std_w: float, *, widths: tuple[float, ...] | No
         )
         if all(abs(new / old - 1.0) < _SETTLED for new, old in zip(found, before, strict=True)):
             break
-    white = _look_white(rows, residual)
+    white = look_white(np.split(residual, np.flatnonzero(np.diff(rows.capture)) + 1))
     robust = None if white else _clustered(rows, residual, shares @ unit / noise**2)
     return PooledFit(
         power_w=power * mean_w,
@@ -150,21 +147,6 @@ def _factors(rows: Rows, explained: Matrix) -> Matrix:
     scaled = np.bincount(rows.capture, explained * rows.power_w, rows.captures)
     factor = np.divide(scaled, weight, out=np.ones_like(weight), where=weight > 0)
     return np.asarray(factor / factor.mean(), np.float64)
-
-
-def _look_white(rows: Rows, residuals: Matrix) -> bool:
-    """Returns whether Ljung and Box's statistic over the captures is one of independent residuals."""
-    statistic, lags = 0.0, 0
-    for residual in np.split(residuals, np.flatnonzero(np.diff(rows.capture)) + 1):
-        n = residual.size
-        power = float(residual @ residual)
-        if n <= 4 * _LAGS or power == 0:
-            continue
-        for lag in range(1, _LAGS + 1):
-            correlation = float(residual[lag:] @ residual[:-lag]) / power
-            statistic += n * (n + 2) * correlation**2 / (n - lag)
-        lags += _LAGS
-    return lags == 0 or chi_square_sf(statistic, lags) > _WHITE
 
 
 def _clustered(rows: Rows, residuals: Matrix, response: Matrix) -> Matrix | None:

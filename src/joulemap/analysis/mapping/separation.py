@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.design import Rows
 from joulemap.analysis.grouping import LIMIT, choose_groups
 from joulemap.analysis.intervals.uncertainty import Kind, Term
-from joulemap.analysis.least_squares import PooledFit, fit_pooled
+from joulemap.analysis.mapping.row_fit import RowFit, Samples, fit_rows
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.trace import EnergyTrace
 from joulemap.trace.sweep import GroupedSlices
@@ -83,7 +82,7 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
     rows = _rows(trace, pieces, groups)
     if rows is None or rows.energy_j.size < groups + 2:
         return None
-    fit = fit_pooled([rows], max(facts.noise_w * facts.step_s, 1e-300))
+    fit = fit_rows(rows, max(facts.noise_w * facts.step_s, 1e-300))
     region_s = rows.time_s.sum(axis=0)
     runs = _runs_needed(rows, fit)
     power_w = np.full(groups, np.nan)
@@ -109,7 +108,7 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
     )
 
 
-def _choose(fit: PooledFit, region_s: Matrix, groups: int) -> list[int]:
+def _choose(fit: RowFit, region_s: Matrix, groups: int) -> list[int]:
     mean_w = max(float(region_s @ fit.power_w) / float(region_s.sum()), 1e-300)
 
     def half_width(weight_s: Matrix) -> float:
@@ -120,13 +119,13 @@ def _choose(fit: PooledFit, region_s: Matrix, groups: int) -> list[int]:
     return [g.layers[0] for g in chosen if len(g.layers) == 1 and not g.gap and g.layers[0] < groups]
 
 
-def _runs_needed(rows: Rows, fit: PooledFit) -> Matrix:
+def _runs_needed(rows: Samples, fit: RowFit) -> Matrix:
     """Returns how often these samples would be needed for a half-width of 5 %, (regions,)."""
     count = rows.energy_j.size
     gram = rows.time_s.T @ rows.time_s / count
     scale = np.sqrt(np.diag(gram))
     used = scale > 0
-    needed = np.full(rows.regions, math.inf)
+    needed = np.full(rows.time_s.shape[1], math.inf)
     if not used.any():
         return needed
     normal = gram[np.ix_(used, used)] / np.outer(scale[used], scale[used])
@@ -177,7 +176,7 @@ def _put(starts: list[int], ends: list[int], span: tuple[int, int]) -> None:
 
 def _rows(
     trace: EnergyTrace, pieces: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]], groups: int
-) -> Rows | None:
+) -> Samples | None:
     busy = [(int(s[0]), int(e[-1])) for s, e in pieces if s.size]
     if not busy:
         return None
@@ -202,9 +201,8 @@ def _rows(
     if not seen.any():
         return None
     power_w = trace.power_w[first:last].astype(np.float64)
-    return Rows(
-        design_s=time_s[seen],
-        regions=groups + 1,
+    return Samples(
+        time_s=time_s[seen],
         energy_j=(power_w * length_s)[seen],
         cluster=(np.arange(length_s.size) // _CLUSTER)[seen],
     )
