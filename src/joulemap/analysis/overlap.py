@@ -1,9 +1,6 @@
 """Layer energies by exact overlap: each sample's energy falls to the layers by the time that it spends in each.
 
-Right where a layer lasts many samples. Samples on a boundary mix two powers, and so do the rail's capacitors and the
-instrument's response near it. What a layer holds beside a boundary is therefore held against its power further inside:
-what one side has too much and the other too little is handed back. What both have too much is power inside the layers
-that is not constant; it stays where it was seen, and in the interval.
+Right where a layer lasts many samples; what the samples near its boundaries mix is handed back.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.attribution import Attribution, GateEnergy, GroupEnergy, gate_energy
+from joulemap.analysis.boundaries import TOLD, shift_slopes, tell_layers
 from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms, shared_shift_std_s, single_shift_std_s
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.grouping import LayerGroup, choose_groups
@@ -24,36 +22,14 @@ from joulemap.analysis.schedule import LayerSchedule
 from joulemap.records.energy import Resolution
 from joulemap.records.instrument import ErrorDistribution
 from joulemap.records.profile import PmuResult
-from joulemap.trace.integrate import integrate_offsets
 
 __all__ = ["attribute_by_overlap", "overlap_resolves"]
 
 _SAMPLES_PER_LAYER = 20
 _SHORT = 5e-4
 """A layer shorter than this share of the inference does not decide the method: it may be grouped."""
-_BESIDE = 2.0
-"""Samples beside a boundary that may hold power of the other side."""
-_TOLD = 16.0
-"""Samples that a layer must last to be told from what is beside its own boundaries."""
-_HANDED = 0.25
-"""Relative standard uncertainty of what is handed back: power inside the layers could look the same in part."""
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Told:
-    """Energies over all inferences of one capture.
-
-    Args:
-        energy_j: (regions,) J, the gap last, for the time that was seen.
-        seen_s: (regions,) time that was not lost, s.
-        doubt_j: (2, layers) standard uncertainty of what was handed back at each layer's start and end, J.
-    """
-
-    energy_j: Array
-    seen_s: Array
-    doubt_j: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,7 +77,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
 
     def half_width(weight_s: Array) -> float:
         duration_s = float(weight_s.sum())
-        if weight_s[:-1].any() and duration_s < _TOLD * sample_s:
+        if weight_s[:-1].any() and duration_s < TOLD * sample_s:
             return math.inf
         aligned = math.hypot(shift_s, jitter_s) / duration_s
         blurred = (sample_s / (3.0 * duration_s)) ** 2
@@ -135,7 +111,7 @@ def attribute_by_overlap(captures: Sequence[GatedCapture], profile: PmuResult, c
                     *repeats,
                     *instrument_terms(spec, value_j, duration_s),
                     Term(name="edges", std=shift_j, rectangular=rectangular),
-                    Term(name="shape", std=math.hypot(_doubt_j(schedule, group, doubt_j, sample_s), unseen_j)),
+                    Term(name="shape", std=math.hypot(_doubt_j(group, doubt_j), unseen_j)),
                     Term(name="lost", std=math.hypot(*lost_j) / len(captures) / count),
                 ),
             )
@@ -162,23 +138,22 @@ def _unseen_s(schedule: LayerSchedule, group: LayerGroup, sample_s: float) -> fl
     return math.hypot(float(np.linalg.norm(beside_s)), float(np.linalg.norm(own_s[own_s < sample_s])))
 
 
+def _doubt_j(group: LayerGroup, doubt_j: Array) -> float:
+    """Returns the standard uncertainty of what was handed back over the boundaries of the group itself, J."""
+    last = doubt_j.shape[1] - 1
+    if not group.layers:
+        return math.hypot(float(doubt_j[0, 0]), float(doubt_j[1, last]))
+    begin = 0.0 if group.gap and group.layers[0] == 0 else float(doubt_j[0, group.layers[0]])
+    end = 0.0 if group.gap and group.layers[-1] == last else float(doubt_j[1, group.layers[-1]])
+    return math.hypot(begin, end)
+
+
 def _member(group: LayerGroup, layers: int) -> list[int]:
     return [*group.layers, layers] if group.gap else list(group.layers)
 
 
-def _doubt_j(schedule: LayerSchedule, group: LayerGroup, doubt_j: Array, sample_s: float) -> float:
-    """Returns the standard uncertainty of what was handed back over the group's own boundaries, J."""
-    told = [k for k in group.layers if schedule.duration_s[k] >= _TOLD * sample_s]
-    if not told:
-        return math.hypot(float(doubt_j[0, 0]), float(doubt_j[1, -1]))
-    inside = (group.gap and told[0] == 0, group.gap and told[-1] == schedule.layers - 1)
-    return math.hypot(*(float(doubt_j[k, told[-k]]) for k in (0, 1) if not inside[k]))
-
-
 def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Overlap:
-    shift_s = max(capture.period_s, capture.edge_std_s)
-    told = _tell(capture, schedule, count, 0.0)
-    moved = [_tell(capture, schedule, count, step).energy_j for step in (shift_s, -shift_s)]
+    told = tell_layers(capture, schedule, np.arange(count))
     planned_s = np.append(schedule.duration_s, schedule.gap_s) * count
     mean_w = told.energy_j.sum() / told.seen_s.sum()
     power_w = np.divide(told.energy_j, told.seen_s, out=np.full(planned_s.size, mean_w), where=told.seen_s > 0)
@@ -187,57 +162,8 @@ def _overlap(capture: GatedCapture, schedule: LayerSchedule, count: int) -> _Ove
     energy_j[-1] = gate.energy_j - float(energy_j[:-1].sum())
     return _Overlap(
         energy_j=energy_j,
-        slope_w=(np.stack(moved) - told.energy_j) / shift_s,
+        slope_w=shift_slopes(capture, schedule, count),
         lost_s=np.maximum(planned_s - told.seen_s, 0.0) if capture.trace.gaps.size else np.zeros(planned_s.size),
         doubt_j=told.doubt_j,
         gate=gate,
     )
-
-
-def _tell(capture: GatedCapture, schedule: LayerSchedule, count: int, shift_s: float) -> _Told:
-    """Returns the energies with the schedule moved to later by ``shift_s``."""
-    beside_s = np.minimum(_BESIDE * capture.period_s, schedule.duration_s / 4.0)
-    bounds_s = [schedule.start_s, schedule.start_s + beside_s, schedule.end_s - beside_s, schedule.end_s]
-    origin_s = capture.rise_s + schedule.period_s * np.arange(count)[:, None, None]
-    instants_s = (origin_s + np.stack(bounds_s, axis=1)).ravel()
-    ordered_s = np.concatenate([[capture.rise_s], instants_s, [capture.fall_s]]) + shift_s  # sorting would be dear
-    (first_j, inner_j, last_j, gap_j), (first_s, inner_s, last_s, gap_s) = (
-        _parts(part, schedule.layers) for part in _until(capture, ordered_s)
-    )
-    own_j, own_s = first_j + inner_j + last_j, first_s + inner_s + last_s
-    inner_w = np.divide(inner_j, inner_s, out=np.zeros(own_j.size), where=inner_s > 0)
-    told = np.flatnonzero((schedule.duration_s >= _TOLD * capture.period_s) & (inner_s > 0))
-    before_j, after_j = first_j - inner_w * first_s, last_j - inner_w * last_s
-    doubt_j = np.zeros((2, own_j.size))
-    handed_j = np.zeros(own_j.size + 1)
-    if told.size:
-        left, right = told[:-1], told[1:]
-        over_j, both_j = (after_j[left] - before_j[right]) / 2.0, after_j[left] + before_j[right]
-        np.add.at(handed_j, left, -over_j)
-        np.add.at(handed_j, right, over_j)
-        doubt_j[1, left] = doubt_j[0, right] = np.hypot(over_j * _HANDED, both_j / math.sqrt(12.0))
-        ends = told[[0, -1]]
-        alone_j = np.array([before_j[ends[0]], after_j[ends[1]]])  # the gap has no inside to compare with
-        doubt_j[[0, 1], ends] = np.abs(alone_j) / 2.0
-        np.add.at(handed_j, ends, -alone_j / 2.0)
-        handed_j[-1] += float(alone_j.sum()) / 2.0
-    return _Told(energy_j=np.append(own_j, gap_j) + handed_j, seen_s=np.append(own_s, gap_s), doubt_j=doubt_j)
-
-
-def _until(capture: GatedCapture, at_s: Array) -> tuple[Array, Array]:
-    """Returns energy (J) and seen time (s) from sample 0 to each instant."""
-    at_s = np.maximum(at_s, 0.0)
-    integrated = integrate_offsets(capture.trace, np.zeros(at_s.shape), at_s)
-    return integrated.energy_j, integrated.covered_s
-
-
-def _parts(until: Array, layers: int) -> tuple[Array, Array, Array, float]:
-    """Returns what beginning, inside and end of each layer hold over all inferences, (layers,), and the gap.
-
-    Args:
-        until: (2 + 4 inferences layers,) totals at GATE's rise, at the four bounds of each layer, at GATE's fall.
-        layers: number of layers.
-    """
-    bounds = until[1:-1].reshape(-1, layers, 4).sum(axis=0)
-    first, inner, last = np.diff(bounds, axis=1).T
-    return first, inner, last, float(until[-1] - until[0] - (bounds[:, 3] - bounds[:, 0]).sum())

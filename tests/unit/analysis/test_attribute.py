@@ -60,6 +60,16 @@ def test_power_that_the_rail_mixes_at_a_boundary_is_handed_back() -> None:
         assert abs(own.value - board.layer_j[layer.index] * factor) <= own.expanded
 
 
+def test_layers_too_short_to_hand_anything_back_are_grouped_and_what_they_hold_is_in_their_interval() -> None:
+    layer_s = (8.04e-3, 4.31e-6, 3.77e-6, 9.32e-3, 6.06e-3, 5.13e-6)
+    board = build_board("short", layer_s, count=30, loop_s=0.05e-6, head_s=6.23e-6)
+    result = account(board, flawless(), seed=1)
+    factor = figure(result.energy_per_inference_j).value / board.total_j
+    assert {layer.index for layer in result.layers if layer.group is not None} >= {1, 2, 5}
+    for _, part, truth_j in part_truths(board, result):
+        assert abs(part.value - truth_j * factor) <= part.expanded
+
+
 @pytest.mark.parametrize("rate_hz", [1e6, 2e5, 3.3e3])
 def test_layers_groups_and_gap_add_up_to_the_gate(board: Board, rate_hz: float) -> None:
     result = account(board, noisy(board, "virtual-shunt", rate_hz=rate_hz))
