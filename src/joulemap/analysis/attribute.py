@@ -6,10 +6,13 @@ could not tell. It never sees the truth of a simulation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from joulemap.analysis.alignment import align_gate, edges_are_coarse, edges_are_hopeless
-from joulemap.analysis.attribution import Attribution, GroupEnergy
+from joulemap.analysis.attribution import Attribution, GroupEnergy, gate_energy
 from joulemap.analysis.capture import GatedCapture, gated_captures
 from joulemap.analysis.headline import BOXCAR_BANDWIDTH, build_headline
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
@@ -100,6 +103,9 @@ def _aligned(
 
 def _attribute(captures: Sequence[GatedCapture], profile: PmuResult, count: int, *, hopeless: bool) -> Attribution:
     schedule = LayerSchedule.build(profile, captures[0].gate_s / count)
+    mean_w = _mean_power_w(captures)
+    if mean_w <= 0:
+        return _refused(captures, profile, count, mean_w)
     if overlap_resolves(schedule, captures[0].period_s):
         attribution = attribute_by_overlap(captures, profile, count)
     else:
@@ -112,6 +118,34 @@ def _attribute(captures: Sequence[GatedCapture], profile: PmuResult, count: int,
         gates=attribution.gates,
         fill_std_j=attribution.fill_std_j,
         reason="edges_too_coarse",
+    )
+
+
+def _mean_power_w(captures: Sequence[GatedCapture]) -> float:
+    """Returns the mean of all samples inside the gates, W."""
+    powers = [capture.power_w(capture.inside(capture.rise_s, capture.fall_s)) for capture in captures]
+    return math.fsum(float(power_w.sum()) for power_w in powers) / sum(power_w.size for power_w in powers)
+
+
+def _refused(captures: Sequence[GatedCapture], profile: PmuResult, count: int, mean_w: float) -> Attribution:
+    """Returns an attribution without layers, of samples that show no load: coarser, or further off, than the load."""
+    schedules = [LayerSchedule.build(profile, capture.gate_s / count) for capture in captures]
+    gates = [
+        gate_energy(c, s, count, np.full(s.region_s.shape, mean_w)) for c, s in zip(captures, schedules, strict=True)
+    ]
+    return Attribution(
+        resolution=Resolution.REFUSED,
+        schedule=LayerSchedule.build(profile, float(np.mean([s.period_s for s in schedules]))),
+        gates=tuple(gates),
+        fill_std_j=float(np.mean([gate.filled_s.sum() * gate.spread_w for gate in gates])),
+        reason="layers_refused",
+        findings=(
+            Finding(
+                slug="layers_refused",
+                severity=Severity.WARNING,
+                message=f"the samples inside GATE have a mean of {mean_w:.3g} W: they show no load to be shared out",
+            ),
+        ),
     )
 
 

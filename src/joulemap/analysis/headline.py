@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.attribution import Attribution
-from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms
+from joulemap.analysis.budget import instrument_terms, lost_std_j, repeat_terms, resolution_terms
 from joulemap.analysis.capture import GatedCapture
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Term, estimate
@@ -124,11 +124,13 @@ def _above_idle(captures: Sequence[GatedCapture], terms: Sequence[Term], sums: _
         return Unavailable(reason="idle_unresolved")
     above_j = sums.energy_j - sums.idle_w * sums.latency_s
     value_j, repeats = repeat_terms(above_j, single_std=next((t.std for t in terms if t.name == "noise"), 0.0))
-    shared = [t for t in instrument_terms(captures[0].spec, value_j, 0.0) if t.name != "offset"]
+    shared = [t for t in instrument_terms(captures[0].spec, value_j, 0.0) if t.name in {"gain", "clock"}]
     rest = [t for t in terms if t.name in {"edges", "lost"}]
     idle_std_w = _idle_noise_w(captures) / math.sqrt(len(captures)) if len(captures) == 1 else 0.0
-    idle = Term(name="idle", std=idle_std_w * float(sums.latency_s.mean()))
-    result: Estimate = figure(value_j, [*repeats, *shared, *rest, idle])
+    latency_s = float(sums.latency_s.mean())
+    idle = Term(name="idle", std=idle_std_w * latency_s)
+    rounding = resolution_terms(captures[0].spec, math.sqrt(2.0) * latency_s)  # two powers at places of their own
+    result: Estimate = figure(value_j, [*repeats, *shared, *rest, *rounding, idle])
     return result
 
 

@@ -305,3 +305,50 @@ def test_a_known_offset_is_recovered(board: Board) -> None:
     assert figure(after.energy_above_idle_per_inference_j).value == pytest.approx(
         figure(before.energy_above_idle_per_inference_j).value, rel=1e-5
     )
+
+
+@pytest.mark.parametrize("steps_of_noise", [0.0, 0.05, 0.2, 0.4, 2.0])
+def test_a_coarse_quantum_does_not_average_out(board: Board, steps_of_noise: float) -> None:
+    """The mean power lies anywhere between two steps: the stated interval has to hold wherever that is."""
+    held, above_held, widths = [], [], []
+    for seed, quantum_w in enumerate(np.geomspace(0.2, 3.0, 24) * board.mean_w):
+        spec = replace(flawless(1e5), quantum_w=float(quantum_w), noise_std_w=steps_of_noise * float(quantum_w))
+        result = account(board, spec, seed=seed)
+        energy = figure(result.energy_per_inference_j)
+        held.append(abs(energy.value - board.total_j) <= energy.expanded)
+        above = figure(result.energy_above_idle_per_inference_j)
+        above_held.append(abs(above.value - (board.total_j - IDLE_W * board.inference_s)) <= above.expanded)
+        widths.append(next((line.std_j for line in result.budget if line.name == "resolution"), 0.0) / board.total_j)
+    assert np.mean(held) >= 0.9
+    assert np.mean(above_held) >= 0.9
+    if steps_of_noise > 1:
+        assert max(widths) == 0.0
+    elif steps_of_noise == 0:
+        assert widths == pytest.approx(np.geomspace(0.2, 3.0, 24) / math.sqrt(12.0), rel=1e-3)
+
+
+@pytest.mark.parametrize(("rate_hz", "quanta"), [(1e6, 10.0), (1e4, 10.0), (1e6, 1e4)])
+def test_samples_that_show_no_load_have_no_layers_and_a_wide_headline(
+    board: Board, rate_hz: float, quanta: float
+) -> None:
+    result = account(board, replace(flawless(rate_hz), quantum_w=quanta * board.mean_w))
+    energy = figure(result.energy_per_inference_j)
+    assert energy.value == 0
+    assert energy.expanded >= board.total_j
+    assert slugs(result) == {"layers_refused"}
+    assert result.layers[0].resolution is Resolution.REFUSED
+    assert all(isinstance(layer.energy_j, Unavailable) and layer.share is None for layer in result.layers)
+    assert isinstance(result.inferences_per_j, Unavailable)
+
+
+def test_an_offset_beyond_the_load_gives_no_negative_layers(board: Board) -> None:
+    spec = replace(flawless(), offset_std_w=100.0 * board.mean_w)
+    results = [account(board, spec, seed=seed) for seed in range(6)]
+    negative = [r for r in results if figure(r.energy_per_inference_j).value < 0]
+    assert negative
+    assert all(slugs(r) == {"layers_refused"} for r in negative)
+    covered = [
+        abs(figure(r.energy_per_inference_j).value - board.total_j) <= figure(r.energy_per_inference_j).expanded
+        for r in results
+    ]
+    assert np.mean(covered) >= 0.8

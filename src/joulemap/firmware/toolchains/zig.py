@@ -300,9 +300,15 @@ def _raise_on_failure(
 ) -> None:
     if result.returncode == 0:
         return
+    last_words = _errors(result.stderr, work)
+    killed = result.returncode < 0
+    if killed:
+        last_words = f"it was killed by signal {-result.returncode}\n{last_words}".rstrip()
     raise BuildError(
-        f"{what} failed" + (f" ({role})" if role else "") + f":\n{_errors(result.stderr, work)}",
-        hint="the lines above are the compiler's; -vv shows the command",
+        f"{what} failed" + (f" ({role})" if role else "") + f":\n{last_words}",
+        hint="look for the kernel's out-of-memory messages, then run again"
+        if killed
+        else "the lines above are the compiler's; -vv shows the command",
         slug="build-failed",
         phase=_phase(role) if role else "setup",
         artifact_role=role,

@@ -255,12 +255,16 @@ def test_a_compiler_that_does_not_end_is_ended(cache_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "mode", "slug"),
-    [("#!/bin/sh\necho broken >&2; exit 1\n", 0o755, "build-failed"), ("", 0o644, "machine-exhausted")],
-    ids=["fails", "no program"],
+    ("program", "mode", "slug", "words"),
+    [
+        ("#!/bin/sh\necho broken >&2; exit 1\n", 0o755, "build-failed", "broken"),
+        ("#!/bin/sh\nkill -9 $$\n", 0o755, "build-failed", "killed by signal 9"),
+        ("", 0o644, "machine-exhausted", "cannot be started"),
+    ],
+    ids=["fails", "is killed", "no program"],
 )
 def test_a_broken_compiler_has_no_identity(
-    program: str, mode: int, slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, mode: int, slug: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "ziglang"
     package.mkdir()
@@ -272,6 +276,7 @@ def test_a_broken_compiler_has_no_identity(
     with pytest.raises((BuildError, SetupError)) as caught:
         ZigToolchain(tmp_path / "cache").describe()
     assert caught.value.slug == slug
+    assert words in caught.value.message
 
 
 def test_the_registry_knows_zig() -> None:
