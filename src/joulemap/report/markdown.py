@@ -49,7 +49,7 @@ def _answer(view: PageView) -> list[str]:
         lines += [_text(view.hotspot), ""] if view.hotspot else []
     else:
         lines += [f"**No headline** ({_text(badges)})", "", _text(view.no_headline), ""]
-        lines += [f"What to do: {_prose(view.todo)}", ""] if view.todo else []
+        lines += [f"What to do: {_prose(view.next_step)}", ""] if view.next_step else []
     if view.figures_are:
         lines += [f"What follows is {_text(view.figures_are)}:", ""]
     return [*lines, *(f"- {_text(label)}: {_text(text)}" for label, text in view.figures), ""]

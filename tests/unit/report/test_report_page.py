@@ -128,7 +128,7 @@ def test_a_degraded_run_has_no_headline_and_says_what_was_seen(tmp_path: Path) -
     view = page_of(tmp_path, replace(degraded_facts(), findings=(finding,), reason="no_gate_fall"))
     page = render_page(view)
     assert view.headline is None
-    assert view.todo == CURES["no_gate_fall"]
+    assert view.next_step == CURES["no_gate_fall"]
     assert view.flame is None
     text = Tags(page).text
     assert "No headline" in text

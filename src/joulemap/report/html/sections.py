@@ -49,7 +49,7 @@ def _answer(view: PageView) -> str:
     else:
         head = element("h1", "No headline", class_="none")
         say = element("p", escape(view.no_headline), class_="say")
-        say += element("p", element("b", "What to do: "), _prose(view.todo), class_="say todo")
+        say += element("p", element("b", "What to do: "), _prose(view.next_step), class_="say next-step")
     badges = "".join(map(_badge, view.badges))
     figures = "".join(
         element("div", element("dt", escape(label)), element("dd", escape(text))) for label, text in view.figures

@@ -122,7 +122,7 @@ class PageView:
         headline: value ± U; None when there is none.
         headline_unit: per what.
         no_headline: what was seen instead; empty when there is a headline.
-        todo: what to do about it; empty when there is a headline.
+        next_step: what to do about it; empty when there is a headline.
         hotspot: one sentence on the first hotspot; empty without one.
         figures: label and text: three beside the headline, or what the whole recording still says.
         figures_are: a label for figures that are no headline; empty else.
@@ -143,7 +143,7 @@ class PageView:
     headline: str | None
     headline_unit: str
     no_headline: str
-    todo: str
+    next_step: str
     hotspot: str
     figures: tuple[tuple[str, str], ...]
     figures_are: str

@@ -65,7 +65,7 @@ def build_profile_page(sections: ProfileSections) -> PageView:
         headline=headline,
         headline_unit="per inference",
         no_headline=_explain(document, view.no_headline),
-        todo=_todo(document, available=headline is not None),
+        next_step=_next_step(document, available=headline is not None),
         hotspot=f"{view.hotspot}." if view.hotspot else "",
         figures=_figures(document),
         figures_are=_figures_are(document),
@@ -107,7 +107,7 @@ def _explain(document: Document, plain: str) -> str:
     return f"No energy per inference: the run is {document['validity']}. {printable(seen[:1].upper() + seen[1:])}."
 
 
-def _todo(document: Document, *, available: bool) -> str:
+def _next_step(document: Document, *, available: bool) -> str:
     if available:
         return ""
     if document["plan"] is None:
