@@ -53,7 +53,8 @@ def account_energy(
     count = run.plan.requested_count
     if not captures or 2 * len(captures) < run.plan.repeats:
         return _unavailable(profile, count, run, reason="captures_dropped")
-    if not any(capture.inside(capture.rise_s, capture.fall_s).size for capture in captures):
+    captures, unresolved = _resolved(captures)
+    if 2 * len(captures) < run.plan.repeats:
         return _unavailable(profile, count, run, reason="gate_unresolved")
     captures, findings = _aligned(captures, profile, count)
     attribution = _attribute(captures, profile, count, hopeless=any(f.slug == "edges_too_coarse" for f in findings))
@@ -80,8 +81,17 @@ def account_energy(
         groups=groups,
         gap=gap,
         budget=headline.budget,
-        findings=(*findings, *attribution.findings, *_remarks(captures, groups)),
+        findings=(*unresolved, *findings, *attribution.findings, *_remarks(captures, groups)),
     )
+
+
+def _resolved(captures: Sequence[GatedCapture]) -> tuple[tuple[GatedCapture, ...], tuple[Finding, ...]]:
+    """Returns the captures with a whole sample inside GATE: another one's energy would be no repeat but a copy."""
+    resolved = tuple(capture for capture in captures if capture.inside(capture.rise_s, capture.fall_s).size)
+    if len(resolved) == len(captures):
+        return resolved, ()
+    message = f"{len(captures) - len(resolved)} of {len(captures)} captures hold no whole sample inside GATE: left out"
+    return resolved, (Finding(slug="gate_unresolved", severity=Severity.WARNING, message=message),)
 
 
 def _aligned(
@@ -206,7 +216,7 @@ def _unavailable(profile: PmuResult, count: int, run: PowerRun, *, reason: str) 
     valid = len(run.valid_captures)
     message = {
         "captures_dropped": f"{valid} of {run.plan.repeats} captures are valid, fewer than half: there is no headline",
-        "gate_unresolved": f"not one whole sample lies inside GATE ({count} inferences): take more of them",
+        "gate_unresolved": f"too few captures hold a whole sample inside GATE ({count} inferences): take more of them",
     }[reason]
     return EnergyAccount(
         energy_per_inference_j=missing,

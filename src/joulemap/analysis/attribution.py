@@ -94,7 +94,7 @@ def gate_energy(capture: GatedCapture, schedule: LayerSchedule, count: int, powe
     seen_s = samples.size * capture.period_s
     bounds_s = np.asarray(_bounds(samples) * capture.period_s - capture.rise_s, np.float64)
     total_s = schedule.region_time(np.array([0.0, count * schedule.period_s]))
-    held_s = schedule.region_time(bounds_s.ravel()).reshape(bounds_s.shape[0], 2, -1)
+    held_s = schedule.region_time(bounds_s.ravel()).reshape(bounds_s.shape[0], 2, power_w.size)
     filled_s = np.maximum(total_s[1] - total_s[0] - (held_s[:, 1] - held_s[:, 0]).sum(axis=0), 0.0)
     first, last = capture.rise_s / capture.period_s, capture.fall_s / capture.period_s
     whole = np.arange(math.ceil(first), math.floor(last), dtype=np.int64)

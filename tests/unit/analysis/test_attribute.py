@@ -19,7 +19,7 @@ from joulemap.records.energy import EnergyAccount, Resolution
 from joulemap.records.fault import Fault, FaultPlan, FaultSlug
 from joulemap.records.finding import Validity
 from joulemap.records.instrument import ErrorDistribution
-from joulemap.records.power import ObservationMode, PowerCapture
+from joulemap.records.power import GateWindow, ObservationMode, PowerCapture
 from synthetic_board import BOUNDARY, IDLE_W, Board, build_board, kws, measure, with_captures
 
 
@@ -34,6 +34,10 @@ def slugs(result: EnergyAccount) -> set[str]:
 
 def degrade(capture: PowerCapture, **changes: object) -> PowerCapture:
     return replace(capture, observation=replace(capture.observation, **changes))  # type: ignore[arg-type]
+
+
+def gates(captures: tuple[PowerCapture, ...]) -> list[GateWindow]:
+    return [c.observation.result.gate for c in captures if c.observation.result and c.observation.result.gate]
 
 
 def test_a_flawless_fast_instrument_finds_every_energy(board: Board) -> None:
@@ -176,6 +180,16 @@ def test_no_whole_sample_inside_the_gate(board: Board) -> None:
     result = account(board, noisy(board, "virtual-10hz", rate_hz=1.0))
     assert result.energy_per_inference_j == Unavailable(reason="gate_unresolved")
     assert slugs(result) == {"gate_unresolved"}
+
+
+def test_a_capture_without_a_whole_sample_is_left_out_and_said() -> None:
+    short = build_board("short", [1 / 512, 1 / 512, 1 / 512, 0.00295], count=6, seed=0, head_s=1e-6, loop_s=1e-7)
+    run = measure(short, replace(instrument("virtual-shunt"), rate_hz=20.0), seed=0, repeats=2)
+    result = account(short, run)
+    whole = [int(np.ceil(g.rise_ns / 5e7)) < int(np.floor(g.fall_ns / 5e7)) for g in gates(run.captures)]
+    assert sorted(whole) == [False, True]  # a gate of 53 ms against samples of 50 ms
+    assert slugs(result) >= {"gate_unresolved", "single_capture"}
+    assert isinstance(result.energy_per_inference_j, Estimate)
 
 
 def test_an_idle_window_without_a_sample_leaves_idle_unavailable(board: Board) -> None:
