@@ -120,14 +120,24 @@ class Rows:
 
     def explained(self, cell_w: Array) -> Array:
         """Returns (k,) power of each sample when the cells have these powers, W."""
-        piece_j = np.diff(self.cells.edges) * cell_w[self.cells.cell]
-        until_j = np.concatenate([[0.0], np.cumsum(piece_j)])
+        return (self._until(self.start + self.length, cell_w) - self._until(self.start, cell_w)) / self.length
 
-        def spent(at: Array) -> Array:
-            whole = np.floor(at)
-            return np.asarray(whole * until_j[-1] + np.interp(at - whole, self.cells.edges, until_j), np.float64)
+    def slope(self, cell_w: Array) -> Array:
+        """Returns (k,) change of what :meth:`explained` says when GATE moves to later, W per inference.
 
-        return (spent(self.start + self.length) - spent(self.start)) / self.length
+        Over a hundredth of a sample to both sides: one that begins on a boundary has the mean of two slopes.
+        """
+        step = self.length / 100.0
+        end, start = self.start + self.length, self.start
+        later = self._until(end - step, cell_w) - self._until(start - step, cell_w)
+        earlier = self._until(end + step, cell_w) - self._until(start + step, cell_w)
+        return (later - earlier) / (2.0 * step * self.length)
+
+    def _until(self, at: Array, cell_w: Array) -> Array:
+        """Returns the energy from GATE's rise to each instant, both in inferences, W inferences."""
+        until_j = np.concatenate([[0.0], np.cumsum(np.diff(self.cells.edges) * cell_w[self.cells.cell])])
+        whole = np.floor(at)
+        return np.asarray(whole * until_j[-1] + np.interp(at - whole, self.cells.edges, until_j), np.float64)
 
     def inference(self) -> Indices:
         """Returns (k,) numbers that are equal for samples whose middle lies in the same inference of a capture."""

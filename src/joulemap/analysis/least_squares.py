@@ -30,7 +30,7 @@ __all__ = ["PooledFit", "fit_pooled"]
 _MIN_CLUSTERS = 40
 _ROUNDS = 30
 _SETTLED = 0.02
-"""Relative change of the prior's widths below which they have been found."""
+"""Relative change of noise and of the prior's widths below which they have been found."""
 
 Matrix = NDArray[np.float64]
 
@@ -48,6 +48,7 @@ class PooledFit:
         dof: rows less fitted parameters.
         white: the residuals look independent.
         widths: relative unevenness inside a layer as the data have it, 1 sd: over the layer, and from sample to sample.
+        shift_w_s: (captures, regions) W/s by which the powers move when the schedule of one capture is off.
     """
 
     power_w: Matrix
@@ -58,6 +59,7 @@ class PooledFit:
     dof: float
     white: bool
     widths: tuple[float, ...]
+    shift_w_s: Matrix
 
     def variance(self, weight_s: Matrix) -> float:
         """Returns the variance of ``weight_s @ power_w``, J²."""
@@ -79,14 +81,10 @@ class _Sums:
         if not rows.power_w.size:
             raise ValueError("least squares needs at least one sample")
         mean_w = float(rows.power_w.mean())
-        own = np.zeros((rows.power_w.size, rows.captures))
-        own[np.arange(rows.power_w.size), rows.capture] = rows.power_w / mean_w
-        size = rows.cells.region.size
-        gram, moment = np.zeros((size, size)), np.zeros((size, rows.captures))
-        for members, cells, share in rows.blocks():
+        gram = np.zeros((rows.cells.region.size, rows.cells.region.size))
+        for _, cells, share in rows.blocks():
             np.add.at(gram, (cells[:, None], cells), share.T @ share)
-            np.add.at(moment, cells, share.T @ own[members])
-        return cls(gram=gram, moment=moment.T, mean_w=mean_w)
+        return cls(gram=gram, moment=_moments(rows, rows.power_w / mean_w), mean_w=mean_w)
 
 
 def fit_pooled(rows: Rows, noise_std_w: float, *, widths: tuple[float, ...] | None = None) -> PooledFit:
@@ -120,15 +118,15 @@ def fit_pooled(rows: Rows, noise_std_w: float, *, widths: tuple[float, ...] | No
         factor = _factors(rows, explained)
         residual = rows.power_w / factor[rows.capture] - explained
         dof = max(residual.size - float(np.sum(unit * weighed)) - (rows.captures - 1), 1.0)
+        before = (noise, *found)
         noise = max(math.sqrt(float(residual @ residual) / dof) / mean_w, 0.1 * floor)
-        before, found = (
-            found,
-            uneven.better(found, power, weighed=weighed, unit=unit, excess=excess) if widths is None else found,
-        )
-        if all(abs(new / old - 1.0) < _SETTLED for new, old in zip(found, before, strict=True)):
+        if widths is None:
+            found = uneven.better(found, power, weighed=weighed, unit=unit, excess=excess)
+        if all(abs(new / old - 1.0) < _SETTLED for new, old in zip((noise, *found), before, strict=True)):
             break
     white = look_white(np.split(residual, np.flatnonzero(np.diff(rows.capture)) + 1))
-    robust = None if white else _clustered(rows, residual, shares @ unit / noise**2)
+    response = shares @ unit / before[0] ** 2
+    robust = None if white else _clustered(rows, residual, response)
     return PooledFit(
         power_w=power * mean_w,
         factor=factor,
@@ -138,7 +136,18 @@ def fit_pooled(rows: Rows, noise_std_w: float, *, widths: tuple[float, ...] | No
         dof=dof,
         white=white,
         widths=found,
+        shift_w_s=_moments(rows, rows.slope(cell)) @ response.T * (mean_w / rows.cells.inference_s),
     )
+
+
+def _moments(rows: Rows, values: Matrix) -> Matrix:
+    """Returns (captures, cells) sums over a capture's rows of a value (k,) times the shares of the cells."""
+    own = np.zeros((values.size, rows.captures))
+    own[np.arange(values.size), rows.capture] = values
+    moment = np.zeros((rows.cells.region.size, rows.captures))
+    for members, cells, share in rows.blocks():
+        np.add.at(moment, cells, share.T @ own[members])
+    return moment.T
 
 
 def _factors(rows: Rows, explained: Matrix) -> Matrix:

@@ -83,7 +83,7 @@ def attribute_by_least_squares(captures: Sequence[GatedCapture], profile: PmuRes
             reason=refusal.slug,
             findings=(refusal,),
         )
-    energies = _energies(captures, count, groups=groups, fit=fit, gates=gates, schedule=schedule)
+    energies = _energies(captures, groups=groups, fit=fit, gates=gates, schedule=schedule)
     return Attribution(
         resolution=Resolution.LEAST_SQUARES,
         schedule=schedule,
@@ -125,14 +125,14 @@ def _predictor(
         variance = fit.variance(weight_s) * louder**2
         mean_j = mean_w * duration_s
         own_j = min(max(float(weight_s @ fit.power_w), 0.1 * mean_j), mean_j)
-        return 1.96 * math.hypot(math.sqrt(variance), shift_s * mean_w) / own_j
+        edges_j = max(shift_s * mean_w, _edges_std_j(captures, fit, weight_s, captures[0].spec.edge_skew_std_s))
+        return 1.96 * math.hypot(math.sqrt(variance), edges_j) / own_j
 
     return half_width
 
 
 def _energies(
     captures: Sequence[GatedCapture],
-    count: int,
     *,
     groups: Sequence[LayerGroup],
     fit: PooledFit,
@@ -142,8 +142,7 @@ def _energies(
     spec = captures[0].spec
     totals_j = np.array([gate.energy_j for gate in gates])
     spread = _repeatability(totals_j)
-    shift_s = math.hypot(shared_shift_std_s(spec, schedule.boundary_std_s), single_shift_std_s(captures))
-    shifted_w = _shifted(captures, schedule, count, fit=fit, shift_s=shift_s)
+    shared_s = shared_shift_std_s(spec, schedule.boundary_std_s)
     rectangular = spec.distribution is ErrorDistribution.RECTANGULAR
     lost_share = [lost_std_j(c, g.lost_s, g.spread_w) / g.energy_j for c, g in zip(captures, gates, strict=True)]
     result = []
@@ -160,7 +159,7 @@ def _energies(
                     Term(name="repeats", std=abs(energy_j) * spread[0], kind=spread[1], dof=spread[2]),
                     Term(name="noise", std=math.sqrt(fit.variance(weight_s)), kind=Kind.A, dof=fit.dof),
                     *instrument_terms(spec, energy_j, duration_s),
-                    Term(name="edges", std=abs(float(weight_s @ shifted_w)) * shift_s, rectangular=rectangular),
+                    Term(name="edges", std=_edges_std_j(captures, fit, weight_s, shared_s), rectangular=rectangular),
                     Term(name="lost", std=abs(energy_j) * math.hypot(*lost_share) / len(captures)),
                 ),
             )
@@ -176,15 +175,14 @@ def _repeatability(totals_j: Array) -> tuple[float, Kind, float]:
     return spread / abs(float(totals_j.mean())), Kind.A, totals_j.size - 1.0
 
 
-def _shifted(
-    captures: Sequence[GatedCapture], schedule: LayerSchedule, count: int, *, fit: PooledFit, shift_s: float
-) -> Array:
-    """Returns how the fitted powers move when the schedule moves against the samples, (regions,) W/s."""
-    step_s = max(shift_s, 1e-3 * captures[0].period_s)
-    moved = [c.moved(c.rise_s + step_s, c.fall_s + step_s, c.edge_std_s) for c in captures]
-    rows = build_rows(moved, build_cells(schedule, captures[0].period_s), count)
-    again = fit_pooled(rows, captures[0].spec.noise_std_w, widths=fit.widths)
-    return np.asarray((again.power_w - fit.power_w) / step_s, np.float64)
+def _edges_std_j(captures: Sequence[GatedCapture], fit: PooledFit, weight_s: Array, shared_s: float) -> float:
+    """Returns what misplaced schedules leave uncertain of a sum of regions, J: all together, and each by its own edge.
+
+    Sampling that is locked to the inferences shows a boundary in some captures only: these are not averaged down.
+    """
+    moved_j_s = fit.shift_w_s @ weight_s
+    own_s = np.array([capture.edge_std_s for capture in captures])
+    return math.hypot(float(moved_j_s.sum()) * shared_s, float(np.linalg.norm(moved_j_s * own_s)))
 
 
 def _doubts(

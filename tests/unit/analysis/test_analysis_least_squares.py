@@ -190,3 +190,20 @@ def test_its_width_is_found_where_the_samples_show_it() -> None:
         power_w = rows.explained(10.0 * (1.0 + cell)) + noise_w * rng.standard_normal(rows.power_w.size)
         found.append(fit_pooled(replace(rows, power_w=power_w), noise_w).widths[0])
     assert 0.1 <= np.median(found) <= 0.3
+
+
+def test_a_shift_of_one_capture_moves_the_powers_as_said() -> None:
+    board = small(count=400)
+    run = measure(board, flawless(2345.6), seed=2, repeats=3, run_std=0.0)
+    captures = list(gated_captures(run, Boundary.RAIL))
+    plan = LayerSchedule.build(board.profile, captures[0].gate_s / board.count)
+    cells, noise_w = build_cells(plan, captures[0].period_s), 0.1 * board.mean_w  # much, so that both fits use it
+    fit = fit_pooled(build_rows(captures, cells, board.count), noise_w)
+    step_s = 1e-6
+    captures[1] = captures[1].moved(captures[1].rise_s + step_s, captures[1].fall_s + step_s, captures[1].edge_std_s)
+    moved = fit_pooled(build_rows(captures, cells, board.count), noise_w, widths=fit.widths)
+    change_j_s = (moved.power_w - fit.power_w)[:4] / step_s * plan.duration_s
+    assert np.abs(change_j_s).max() > 1e-2 * board.mean_w
+    assert -fit.shift_w_s[1, :4] * plan.duration_s == pytest.approx(
+        change_j_s, abs=0.15 * float(np.abs(change_j_s).max())
+    )
