@@ -105,8 +105,11 @@ def write_jls_v1(
     return head + struct.pack("<I", crc32(head)) + body
 
 
-def write_jls(path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool = True, gpi: bool = True) -> None:
-    """Writes a closed JLS v2 file with pyjls: current with a lost run, voltage, one digital input, marks."""
+def write_jls(path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool = True, gpi: bool = True) -> bytes:
+    """Writes a closed JLS v2 file with pyjls: current with a lost run, voltage, one digital input, marks.
+
+    Returns the bytes that were in the file before it was closed, as a killed writer leaves them.
+    """
     pyjls = pytest.importorskip("pyjls")
     writer = pyjls.Writer(str(path))
     writer.source_def(source_id=1, name="demo", vendor="acme", model="m1", version="1", serial_number="0001")
@@ -131,7 +134,10 @@ def write_jls(path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool 
             for number, *_ in kinds:
                 writer.utc(number, sample, pyjls.utc_to_jls(1767323045.0 + sample / rate_hz))
     writer.annotation(1, samples // 4, 0.01, pyjls.AnnotationType.TEXT, 0, "note")
+    writer.flush()
+    unclosed = path.read_bytes()
     writer.close()
+    return unclosed
 
 
 def _jls_bytes() -> bytes:
@@ -139,7 +145,7 @@ def _jls_bytes() -> bytes:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "seed.jls"
-        write_jls(path)
+        write_jls(path, 240)
         return path.read_bytes()
 
 

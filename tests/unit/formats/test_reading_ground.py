@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_files import varint, wire
 from host_reading import energy_j
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
@@ -22,6 +21,7 @@ from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, chain_
 from joulemap.formats.ground.slices import SliceColumns
 from joulemap.formats.ground.xml_tree import read_documents
 from joulemap.trace import Clock, ClockKind
+from wire_fields import varint, wire
 
 CLOCK = Clock(name="c", kind=ClockKind.MONOTONIC)
 S = 10**9

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from host_files import nsight_database
 from host_reading import lane, read, slugs
 from joulemap.errors import FormatError, InputError
 from joulemap.records.recording import Recording
 from joulemap.trace import ClockKind
 from recording_files import shared_file
+from timeline_files import nsight_database
 
 
 def pieces(recording: Recording) -> list[tuple[str, int, int]]:
