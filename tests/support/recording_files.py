@@ -88,7 +88,12 @@ def _tlv(tag: bytes, body: bytes, flags: int = 0) -> bytes:
 
 
 def write_jls_v1(
-    raw: bytes, data_format: str = "raw", calibration: dict[str, object] | None = None, *, closed: bool = True
+    raw: bytes,
+    data_format: object = "raw",
+    calibration: dict[str, object] | None = None,
+    *,
+    v_range: object = 0,
+    closed: bool = True,
 ) -> bytes:
     """Returns a JLS v1 file with one block of data."""
     magic = bytes.fromhex("d3746167666d74200d0a200a20201a1c")
@@ -99,7 +104,7 @@ def write_jls_v1(
     if calibration is not None:
         inner = magic + bytes(16) + _tlv(b"HDR", bytes(48)) + _tlv(b"AJS", json.dumps(calibration).encode())
         body += _tlv(b"SUB", b"calibration".ljust(128, b"\0") + inner)
-    body += _tlv(b"CLS", bytes(12) + json.dumps({"v_range": 0, "sample_id": 0}).encode()) + _tlv(b"ABN", raw)
+    body += _tlv(b"CLS", bytes(12) + json.dumps({"v_range": v_range, "sample_id": 0}).encode()) + _tlv(b"ABN", raw)
     body += _tlv(b"CLE", b"") + (_tlv(b"END", b"") if closed else b"")
     head = magic + struct.pack("<Q", 32 + len(body)) + b"\0\0\0\1"
     return head + struct.pack("<I", crc32(head)) + body

@@ -288,6 +288,19 @@ def test_perf_decimal_comma_between_commas(tmp_path: Path) -> None:
     assert energy_j(trace(clean, "package")) == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize(
+    "row",
+    ["{t}.000100000,12.74,Joules,power/energy-pkg/,1000164,100.00,,",
+     "  {t}.000100000   12.74 Joules power/energy-pkg/",
+     '{{"interval" : {t}.5, "counter-value" : "12.74", "unit" : "Joules", "event" : "power/energy-pkg/"}}'],
+)  # fmt: skip
+def test_perf_times_out_of_range_are_said_and_left_out(row: str, tmp_path: Path) -> None:
+    rows = [row.format(t=t) for t in (1, 2, "9" * 25, 3)]
+    found = read("perf-stat", "# started on x\n\n" + "\n".join(rows) + "\n", tmp_path)
+    assert "line_unreadable" in slugs(found)
+    assert energy_j(trace(found, "package")) == pytest.approx(3 * 12.74)
+
+
 def test_perf_json_values_are_text(tmp_path: Path) -> None:
     line = '{{"interval" : {t}, "counter-value" : "{e}", "unit" : "Joules", "event" : "power/energy-pkg/", "event-runtime" : 1}}\n'  # noqa: E501  # as its tool writes it
     found = read("perf-stat", line.format(t=1.0, e="10.500000") + line.format(t=2.0, e="11.500000"), tmp_path)

@@ -244,7 +244,7 @@ def test_a_heading_that_leaves_no_doubt_is_the_map_and_is_shown(
     names = [
         f"{name} {left}{unit}{right}" if unit else name
         for name, _, unit in (x.partition("|") for x in labels.split(","))
-    ]  # noqa: E501
+    ]
     rows = [f"{k},{cells}" for k in range(4)]
     path = tmp_path / "table"
     path.write_text("\n".join([f"time {left}{time}{right}," + ",".join(names), *rows, ""]))

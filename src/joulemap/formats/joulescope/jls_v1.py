@@ -207,9 +207,7 @@ def _configure(state: _State, document: dict[str, Any]) -> None:
         raise FormatError(f"a rate of {rate_hz!r} Hz is impossible", hint="Damaged.", slug="rate-impossible")
     data_format = str(document.get("data_format"))
     if data_format not in {"raw", "float32_v2"}:
-        raise FormatError(
-            f"data format {data_format[:40]!r} is not read", hint="Export as CSV.", slug="jls-unreadable"
-        )
+        raise FormatError(f"data format {data_format[:40]!r} is not read", hint="Export as CSV.", slug="jls-unreadable")
     state.rate_hz, state.data_format = float(rate_hz), data_format
 
 
