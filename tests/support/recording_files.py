@@ -270,7 +270,10 @@ SEEDS: dict[str, Callable[[], bytes]] = {
     "jls-v1": _jls_v1,
     "joulescope-csv": lambda: _lines(
         "#time,current,voltage,power,charge,energy",
-        [f"{k * 0.5},0.01,3.3,{0.033 + k / 4096:.9g},{k * 0.005:g},{k * 0.0165:g}" for k in range(60)],
+        [
+            f"{k * 0.5},0.01,3.3,{0.033 + k / 4096:.9g},{k * 0.005:g},{k * 0.0165 + k * (k + 1) / 16384:g}"
+            for k in range(60)
+        ],
     ),
     "ppk2": lambda: write_ppk2(
         [100.0 + k for k in range(300)], [0x5555 if k // 20 % 2 else 0x5556 for k in range(300)]
