@@ -50,7 +50,7 @@ def _energyrunner_session() -> dict[str, bytes]:
 
 
 def _otii_folder() -> dict[str, bytes]:
-    volts = [f"{k * 0.001:.6f},3.{3000 + k}" for k in range(50)]
+    volts = [f"{k * 0.001:.6f},3.{3000 + k}" for k in range(20)]
     return {
         "Main current - Ace.csv": SEEDS["otii-csv"](),
         "Main voltage - Ace.csv": join_lines('"Timestamp","Value"', volts),
@@ -196,22 +196,22 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
             "[",
             [
                 f'{{"ph":"{"E" if k % 2 else "B"}","pid":1,"tid":1,"ts":"{10 * k}.5","name":"op{k // 2}"}},'
-                for k in range(40)
+                for k in range(16)
             ],
         ),
     ),
     "joulescope-csv": (
         lambda: join_lines(
             "# time,JS220-000001.current,JS220-000001.voltage",
-            [f"{k * 1e-6:.18e},{0.01 + k * 1e-5:.18e},{3.3:.18e}" for k in range(60)],
+            [f"{k * 1e-6:.18e},{0.01 + k * 1e-5:.18e},{3.3:.18e}" for k in range(24)],
         ),
     ),
     "ppk2-csv": (
         lambda: join_lines(
-            "Timestamp(ms),Current(uA),Bits", [f"{k / 100:g},{100 + k}.000,0000000{k % 2}" for k in range(80)]
+            "Timestamp(ms),Current(uA),Bits", [f"{k / 100:g},{100 + k}.000,0000000{k % 2}" for k in range(32)]
         ),
         lambda: join_lines(
-            "Timestamp(ms),Current(uA),D0,D1", [f"{k / 100:g},{100 + k}.000,{k % 2},X" for k in range(80)]
+            "Timestamp(ms),Current(uA),D0,D1", [f"{k / 100:g},{100 + k}.000,{k % 2},X" for k in range(32)]
         ),
     ),
     "saleae": (
@@ -232,19 +232,19 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
     "scope-csv": (
         lambda: join_lines(
             "X,1,2,Start,Increment,\nSequence,Volt,Ampere,-6e-06,1e-06",
-            [f"{k},3.30e+00,{0.01 + k / 8192:.6E}," for k in range(60)],
+            [f"{k},3.30e+00,{0.01 + k / 8192:.6E}," for k in range(24)],
         ),
-        lambda: join_lines("Time,1,2\n(ms),(V),(mA)\n", [f"{-0.1 + k / 1000:.8f},3.3,{12 + k / 8}" for k in range(60)]),
+        lambda: join_lines("Time,1,2\n(ms),(V),(mA)\n", [f"{-0.1 + k / 1000:.8f},3.3,{12 + k / 8}" for k in range(24)]),
         lambda: join_lines(
             "Record Length,Analog:60,\nSample Interval,Analog:1E-06,\nVertical Units,1:V,2:A,\nSource,1,2,\nSecond,Value,Value",  # noqa: E501
-            [f"{k * 1e-6:.4E},+3.3E+00,{0.01 + k / 8192:.6E}" for k in range(60)],
+            [f"{k * 1e-6:.4E},+3.3E+00,{0.01 + k / 8192:.6E}" for k in range(24)],
         ),
     ),
-    "csv": (lambda: join_lines("t (ms);p (mW)", [f"{k};{10 + k},5" for k in range(99)], "\r\n"),),
+    "csv": (lambda: join_lines("t (ms);p (mW)", [f"{k};{10 + k},5" for k in range(39)], "\r\n"),),
     "powertool-csv": (
         lambda: join_lines(
             "Time (s),Main Avg Current (A),Main Avg Power (W),Main Avg Voltage (V),USB Avg Current (mA)",
-            [f"{k * 0.0002:.4f},0.0123,{0.045 + k / 8192:.6f},3.70," for k in range(60)],
+            [f"{k * 0.0002:.4f},0.0123,{0.045 + k / 8192:.6f},3.70," for k in range(24)],
         ),
     ),
     "pymonsoon-csv": (
@@ -269,7 +269,7 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
             "",
             [
                 f"RAM 2462/3964MB CPU [5%@729,off] GR3D_FREQ 4%@76 PLL@40C POM_5V_IN {2100 + k}/2132 NC 3/3 NC 4/4"
-                for k in range(40)
+                for k in range(16)
             ],
         ),
     ),
@@ -277,7 +277,7 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
         lambda: join_lines("# started on Sun Nov 29 15:35:32 2026\n", _perf_json()),
         lambda: join_lines(
             "# started on Sun Nov 29 15:35:33 2026\n\n#           time             counts unit events",
-            [f"     {k}.100159556              12,{100 + k}.58 Joules power/energy-pkg/" for k in range(40)],
+            [f"     {k}.100159556              12,{100 + k}.58 Joules power/energy-pkg/" for k in range(16)],
         ),
         lambda: join_lines(
             "\n Performance counter stats for 'system wide':\n",
@@ -305,20 +305,20 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
     "otlp": (lambda: join_lines("", _otlp_rows()),),
     "ftrace": (
         lambda: join_lines(
-            "", [f"[000]  4352.{226160314 + k * 1000:09d}: power:cpu_idle: state={k % 2} cpu_id=0" for k in range(60)]
+            "", [f"[000]  4352.{226160314 + k * 1000:09d}: power:cpu_idle: state={k % 2} cpu_id=0" for k in range(24)]
         ),
         lambda: join_lines(
             "# tracer: nop\n#",
             [
                 f" kworker/0:1-7       [000] d..1.   100.{k:06d}: cpu_frequency: state={1000000 + k} cpu_id=0"
-                for k in range(60)
+                for k in range(24)
             ],
         ),
     ),
     "markers": (
         lambda: join_lines(
             "",
-            [json.dumps({"start_us": k * 10.5, "end_us": k * 10.5 + 8.25, "name": f"op{k % 5}"}) for k in range(60)],
+            [json.dumps({"start_us": k * 10.5, "end_us": k * 10.5 + 8.25, "name": f"op{k % 5}"}) for k in range(24)],
         ),
     ),
     "codecarbon": (

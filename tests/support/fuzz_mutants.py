@@ -25,12 +25,13 @@ EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x800000
 FLOATS = (float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 1e-45, 0.0, -0.0)
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_BINARY = re.compile(rb"[\x00-\x08]")
 _BETWEEN = re.compile(r"[,;\t|:= ]+")
 
 
 def is_text(body: bytes) -> bool:
     """Returns whether bytes look like text."""
-    return not any(byte < 9 for byte in body[:512])
+    return _BINARY.search(body, 0, 512) is None
 
 
 def blunt(body: bytes, rng: random.Random) -> bytes:

@@ -17,7 +17,7 @@ def _nvidia_xml() -> bytes:
         b'<?xml version="1.0" ?>\n<nvidia_smi_log>\n<timestamp>Fri Aug  4 11:44:%02d 2023</timestamp>\n'
         b'<gpu id="0">\n<uuid>GPU-1</uuid>\n<gpu_power_readings>\n<power_draw>%d.25 W</power_draw>\n'
         b"</gpu_power_readings>\n</gpu>\n</nvidia_smi_log>\n" % (k, 60 + k)
-        for k in range(20)
+        for k in range(8)
     )
 
 
@@ -37,7 +37,7 @@ def _powermetrics_plist() -> bytes:
 
 def _turbostat() -> bytes:
     rows = []
-    for k in range(8):
+    for k in range(5):
         rows.append("usec\tTime_Of_Day_Seconds\tCore\tCPU\tAvg_MHz\tBusy%\tCPUGFX%Pkg%pc2\tPkgWatt\tGFXWattRAMWatt")
         rows.append(f"12\t{1767323045 + k}.500000\t-\t-\t100\t5.25\t1.0\t2.0\t{9 + k}.25\t0.50\t1.25")
         rows.append("12\t1767323045.5\t0\t0\t100\t5.25\t1.0\t2.0\t9.25\t0.50\t1.25")
@@ -48,26 +48,26 @@ def _turbostat() -> bytes:
 HOST_SEEDS: dict[str, Callable[[], bytes]] = {
     "nvidia-smi-csv": lambda: join_lines(
         "timestamp, index, power.draw [W], utilization.gpu [%]",
-        [f"2026/01/02 03:04:{k:02d}.125, 0, {61 + k}.25 W, {k} %" for k in range(50)],
+        [f"2026/01/02 03:04:{k:02d}.125, 0, {61 + k}.25 W, {k} %" for k in range(20)],
     ),
     "nvidia-smi-xml": _nvidia_xml,
     "nvidia-dmon": lambda: join_lines(
         "#Date       Time        gpu    pwr  gtemp     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      C      %",
-        [f" 20260102   03:04:{k:02d}      0    {61 + k}     40     12" for k in range(50)],
+        [f" 20260102   03:04:{k:02d}      0    {61 + k}     40     12" for k in range(20)],
     ),
     "nvidia-pmon": lambda: join_lines(
         "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %      %    name",  # noqa: E501  # as its tool writes it
-        [f"    0       4321     C     {10 + k}     70      -      -    python3" for k in range(50)],
+        [f"    0       4321     C     {10 + k}     70      -      -    python3" for k in range(20)],
     ),
     "dcgmi-dmon": lambda: join_lines(
         "#Entity         POWER             TOTEC                   SMCLK\nID              W                 mJ                      MHz",  # noqa: E501  # as its tool writes it
-        [f"GPU 0           {61 + k}.250            {100000 + 61000 * k:<24}{210}" for k in range(40)],
+        [f"GPU 0           {61 + k}.250            {100000 + 61000 * k:<24}{210}" for k in range(16)],
     ),
     "rocm-smi": lambda: join_lines(
-        "device,Average Graphics Package Power (W)", [f"card0,{140 + k}.0" for k in range(60)]
+        "device,Average Graphics Package Power (W)", [f"card0,{140 + k}.0" for k in range(24)]
     ),
     "amd-smi": lambda: join_lines(
-        "timestamp,gpu,socket_power,gfx_voltage", [f"{1767323045 + k},0,{142 + k},N/A" for k in range(60)], "\r\n"
+        "timestamp,gpu,socket_power,gfx_voltage", [f"{1767323045 + k},0,{142 + k},N/A" for k in range(24)], "\r\n"
     ),
     "nvtop": lambda: json.dumps(
         [{"device_name": f"GPU {k}", "temp": "48C", "power_draw": f"{13 + k}W", "gpu_util": "5%"} for k in range(12)],
@@ -106,13 +106,13 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
     "powermetrics-plist": _powermetrics_plist,
     "intel-power-gadget": lambda: join_lines(
         "System Time,RDTSC,Elapsed Time (sec),Processor Power_0(Watt),Cumulative Processor Energy_0(Joules)",
-        [f"12:00:{k:02d}:100,1000,   {k + 1}.000,  {10 + k}.000,  {10 * (k + 1)}.000" for k in range(50)],
+        [f"12:00:{k:02d}:100,1000,   {k + 1}.000,  {10 + k}.000,  {10 * (k + 1)}.000" for k in range(20)],
     ),
     "uprof": lambda: join_lines(
         "AMD uProf timechart\nProfile Start Time:,Jan-02-2026_03-04-05\nPROFILE COUNTERS\n"
         "48.,socket0-package-power,Power,W,Socket0-Average Package Power\nPROFILE RECORDS,\n"
         "RecordId,Timestamp,socket0-package-power,core0-power",
-        [f"{k + 1},03:04:{k + 5:02d}:100,   {9 + k}.27,1.10" for k in range(50)],
+        [f"{k + 1},03:04:{k + 5:02d}:100,   {9 + k}.27,1.10" for k in range(20)],
     ),
     "etw-e3": lambda: join_lines(
         "",
@@ -127,7 +127,7 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
         "AppId, UserId, TimeStamp, TimeInMSec, CPUEnergyConsumption, TotalEnergyConsumption",
         [
             f"\\Device\\Tools, Inc\\bench.exe, S-1-5-18, 2026-01-02:03:{k:02d}:00.0000, 60000, 1200, {2415 + k}"
-            for k in range(50)
+            for k in range(20)
         ],
         "\r\n",
     ),
@@ -140,13 +140,13 @@ HOST_SEEDS: dict[str, Callable[[], bytes]] = {
             "PowerTOP Version;2.14 ran at Sun Nov 29 15:35:35 2026",
             "CPU Information;2 AMD EPYC",
             "Target: 1 units/s;System:  118.7 wakeup/s;CPU:  94.1% usage;GPU: 0 ops/s;",
-            *[f" {k}.3%; 11.5;Process;[PID {k}] demo" for k in range(60)],
+            *[f" {k}.3%; 11.5;Process;[PID {k}] demo" for k in range(24)],
         ],
     ),
     "turbostat": _turbostat,
     "perf-stat": lambda: join_lines(
         "# started on Sun Nov 29 15:35:31 2026\n",
-        [f"     {k + 1}.000100000,{12 + k}.74,Joules,power/energy-pkg/,1000164,100.00,," for k in range(60)],
+        [f"     {k + 1}.000100000,{12 + k}.74,Joules,power/energy-pkg/,1000164,100.00,," for k in range(24)],
     ),
 }
 """A small, whole recording of each format, at most 8 kB."""

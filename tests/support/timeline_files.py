@@ -47,7 +47,7 @@ def nsight_database(statements: Iterable[str]) -> bytes:
 
 def _nsight() -> bytes:
     columns = ("start INT", '"end" INT', "deviceId INT", "streamId INT", "correlationId INT", "shortName INT")
-    kernels = ", ".join(f"({k * 1000}, {k * 1000 + 460}, 0, 7, {k}, 1)" for k in range(60))
+    kernels = ", ".join(f"({k * 1000}, {k * 1000 + 460}, 0, 7, {k}, 1)" for k in range(24))
     return nsight_database(
         (
             "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
@@ -73,7 +73,7 @@ def _chrome(extra: dict[str, object] | None = None, base_us: float = 0.0) -> byt
                 "ts": base_us + k * 10.5,
                 "dur": 8.25,
             }
-            for k in range(40)
+            for k in range(16)
         ),
         {"ph": "C", "pid": 1, "name": "load", "ts": base_us + 1.5, "args": {"cpu": 0.5}},
     ]
@@ -115,7 +115,7 @@ def _ort() -> bytes:
     rows = [
         f'{{"cat" : "Node","pid" :7,"tid" :7,"dur" :{40 + k},"ts" :{100 * k},"ph" : "X","name" :"mm{k}_kernel_time",'
         '"args" : {"op_name" : "MatMul","provider" : "CPU"}}'
-        for k in range(40)
+        for k in range(16)
     ]
     head = '{"cat" : "Session","pid" :7,"tid" :7,"dur" :254,"ts" :2,"ph" : "X","name" :"model_run","args" : {}}'
     return ("[\n" + ",\n".join([head, *rows]) + "\n]\n").encode()
@@ -138,7 +138,7 @@ def _trtexec() -> bytes:
         '[\n  { "count" : 100 }\n'
         + "".join(
             f', {{ "name" : "conv{k} + relu", "timeMs" : 60.0, "averageMs" : 0.{600 + k}, "percentage" : 1.0 }}\n'
-            for k in range(60)
+            for k in range(24)
         )
         + "]\n"
     ).encode()
@@ -154,7 +154,7 @@ TIMELINE_SEEDS: dict[str, Callable[[], bytes]] = {
     "onnxruntime-profile": _ort,
     "nsight-csv": lambda: join_lines(
         "Start (ns),Duration (ns),CorrId,Device,Strm,Name",
-        [f"{4113000000 + 50_000 * k},46000,{k},NVIDIA A100 (0),7,void gemm<float, 4>(float*)" for k in range(60)],
+        [f"{4113000000 + 50_000 * k},46000,{k},NVIDIA A100 (0),7,void gemm<float, 4>(float*)" for k in range(24)],
     ),
     "nsight-sqlite": _nsight,
     "triton-trace": _triton,
@@ -171,23 +171,23 @@ TIMELINE_SEEDS: dict[str, Callable[[], bytes]] = {
         ],
     ),
     "markers": lambda: join_lines(
-        "start_us,end_us,name,track", [f"{k * 10}.5,{k * 10 + 8}.25,op{k % 5},worker" for k in range(99)]
+        "start_us,end_us,name,track", [f"{k * 10}.5,{k * 10 + 8}.25,op{k % 5},worker" for k in range(39)]
     ),
     "tflite-profile": lambda: join_lines(
         "============================== Run Order ==============================\n"
         "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name",
-        [f"CONV_2D, {k}.001, 0.512, 0.{401 + k}, 1.0%, 80.2%, 0, 1, [model/conv]:{k}" for k in range(60)],
+        [f"CONV_2D, {k}.001, 0.512, 0.{401 + k}, 1.0%, 80.2%, 0, 1, [model/conv]:{k}" for k in range(24)],
     ),
     "trtexec": _trtexec,
     "openvino": lambda: join_lines(
         "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)",
-        [*[f"conv{k};Status.EXECUTED;Convolution;jit;0.{620 + k};0.620" for k in range(60)], "Total;;;;40.000;40.000"],
+        [*[f"conv{k};Status.EXECUTED;Convolution;jit;0.{620 + k};0.620" for k in range(24)], "Total;;;;40.000;40.000"],
     ),
     "executorch-inspector": lambda: join_lines(
         ",event_block_name,event_name,raw,p50 (ms),start_time",
         [
             f'{k},Execute,op{k},"[0.0713, 0.00093, 0.00033]",0.00093,"[{556703208 + k}, {557166503 + k}, 557178190]"'
-            for k in range(40)
+            for k in range(16)
         ],
     ),
 }

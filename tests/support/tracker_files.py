@@ -48,7 +48,7 @@ def _prometheus() -> bytes:
 TRACKER_SEEDS: dict[str, Callable[[], bytes]] = {
     "energibridge": lambda: join_lines(
         "Delta,Time,CORE0_ENERGY (J),CPU_USAGE_0,PACKAGE_ENERGY (J)",
-        [f"200,{1767323045000 + 200 * k},{10 + 0.5 * k},5.5,{100 + 2.5 * k}" for k in range(60)],
+        [f"200,{1767323045000 + 200 * k},{10 + 0.5 * k},5.5,{100 + 2.5 * k}" for k in range(24)],
     ),
     "codecarbon": _codecarbon,
     "powerjoular": lambda: join_lines(
@@ -60,17 +60,17 @@ TRACKER_SEEDS: dict[str, Callable[[], bytes]] = {
         "metric;timestamp;value;resource_kind;resource_id;consumer_kind;consumer_id;domain;__late_attributes",
         [
             f"rapl_consumed_energy_J;2026-01-02T03:04:{k:02d}.123456789Z;{1 + k / 8};local_machine;;local_machine;;package;"  # noqa: E501  # as its tool writes it
-            for k in range(50)
+            for k in range(20)
         ],
     ),
     "green-metrics": lambda: join_lines(
-        "", [f"{1767323045000000 + 99000 * k} {118000 + k} Package_0" for k in range(99)]
+        "", [f"{1767323045000000 + 99000 * k} {118000 + k} Package_0" for k in range(39)]
     ),
     "zeus-energy": lambda: join_lines(
         "start_time,window_name,elapsed_time,gpu0_energy",
-        [f"{1767323045 + k}.125,step,0.875,{61 + k}.5" for k in range(60)],
+        [f"{1767323045 + k}.125,step,0.875,{61 + k}.5" for k in range(24)],
     ),
-    "zeus-power": lambda: join_lines("", [f"{1767323045 + k}.125,{61 + k}.5,62.5" for k in range(80)]),
+    "zeus-power": lambda: join_lines("", [f"{1767323045 + k}.125,{61 + k}.5,62.5" for k in range(32)]),
     "carbontracker": lambda: join_lines(
         "2026-11-29 15:39:40 - carbontracker version 2.4.7",
         [
@@ -85,18 +85,18 @@ TRACKER_SEEDS: dict[str, Callable[[], bytes]] = {
     ),
     "shelly": lambda: join_lines(
         "timestamp,a_total_act_energy,a_max_act_power,a_min_act_power,a_avg_voltage,a_avg_current",
-        [f"{1767323040 + 60 * k},0.5{100 + k},40.2,20.1,230.1,0.172" for k in range(60)],
+        [f"{1767323040 + 60 * k},0.5{100 + k},40.2,20.1,230.1,0.172" for k in range(24)],
     ),
     "tasmota": lambda: join_lines(
         "",
         [
             f'{{"Time":"2026-01-02T03:04:{k:02d}","ENERGY":{{"Total":{2.813 + k / 1000:.3f},"Power":{52 + k},"Voltage":235}}}}'  # noqa: E501  # as its tool writes it
-            for k in range(50)
+            for k in range(20)
         ],
     ),
     "home-assistant": lambda: join_lines(
         "entity_id,state,last_changed",
-        [f"sensor.plug_power,{52 + k}.1,2026-01-02T03:04:{k:02d}.123Z" for k in range(55)],
+        [f"sensor.plug_power,{52 + k}.1,2026-01-02T03:04:{k:02d}.123Z" for k in range(22)],
     ),
     "prometheus": _prometheus,
     "redfish": lambda: json.dumps(

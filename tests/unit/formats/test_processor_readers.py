@@ -228,6 +228,13 @@ def test_powertop_without_battery_has_a_summary_and_no_power() -> None:
     assert "no_power" in slugs(found)
 
 
+def test_powertop_figures_that_are_no_numbers_make_no_summary(tmp_path: Path) -> None:
+    text = "P o w e r T O P\nTarget: 1 units/s;System:  1.2.3 wakeup/s;CPU:  94.1% usage;\n"
+    with pytest.raises(FormatError) as caught:
+        read("powertop", text, tmp_path)
+    assert caught.value.slug == "recording-empty"
+
+
 def test_perf_interval_values_are_deltas_and_the_last_is_shorter(tmp_path: Path) -> None:
     text = "".join(
         f"     {t},{e},Joules,power/energy-pkg/,1,100.00,,\n"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from host_reading import energy_j, read, slugs, total, trace
+from joulemap.records.published import MlperfRun
 from recording_files import write_ppk2
 
 T0_MS = 1767323045000
@@ -133,7 +134,7 @@ def test_report_49_a_host_whose_zone_moved_by_an_hour_is_compared_in_utc(west_s:
         (tmp_path / "power" / f"{host}.json").write_text(json.dumps(document))
     found = read("mlperf-inference", tmp_path, tmp_path)
     assert not slugs(found) & {"window_outside", "clock_skew"}
-    assert found.published is not None
+    assert isinstance(found.published, MlperfRun)
     inside = (found.published.time_ns >= found.published.begin_ns) & (found.published.time_ns <= found.published.end_ns)
     assert int(inside.sum()) == 4
 

@@ -197,7 +197,8 @@ def _check_energy(table: _Table, log: FindingLog) -> None:
     if energy_j is None or not table.time_ns:
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        due_j = table.columns["power"][1:] * np.diff(np.array(table.time_ns, np.int64)) * 1e-9
+        steps_s = np.diff(np.array(table.time_ns, np.int64)).astype(np.float64) * 1e-9
+        due_j = table.columns["power"][1:] * steps_s
         step_j = np.diff(energy_j)
         # %g prints six digits of a growing total, so a small step of a large total is coarse
         allowed_j = _STEP_ALLOWED * np.abs(due_j) + _PRINTED * np.abs(energy_j[1:])
