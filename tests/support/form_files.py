@@ -18,6 +18,7 @@ import numpy as np
 from recording_files import SEEDS, write_jls, write_jls_v1
 from text_lines import join_lines
 from timeline_files import TIMELINE_SEEDS
+from wire_fields import varint, wire
 
 __all__ = ["FOLDERS", "FORMS"]
 
@@ -158,6 +159,24 @@ def _otlp_rows() -> list[str]:
         )
         for k in range(20)
     ]
+
+
+def _otlp_message() -> bytes:
+    def stamp(number: int, time_ns: int) -> bytes:
+        return varint(number << 3 | 1) + struct.pack("<Q", time_ns)
+
+    start_ns = 17 * 10**17
+    spans = b"".join(
+        wire(
+            2,
+            wire(1, bytes(range(16))) + wire(2, bytes(8)) + wire(5, f"step {k}") + wire(6, 1)
+            + stamp(7, start_ns + 1000 * k) + stamp(8, start_ns + 1000 * k + 900)
+            + wire(11, stamp(1, start_ns + 1000 * k + 5) + wire(2, "begun")),
+        )
+        for k in range(20)
+    )  # fmt: skip
+    resource = wire(1, wire(1, wire(1, "service.name") + wire(2, wire(1, "bench"))))
+    return wire(1, resource + wire(2, spans))
 
 
 def _openvino_json() -> bytes:
@@ -302,7 +321,7 @@ FORMS: dict[str, tuple[Callable[[], bytes], ...]] = {
             ],
         ),
     ),
-    "otlp": (lambda: join_lines("", _otlp_rows()),),
+    "otlp": (lambda: join_lines("", _otlp_rows()), _otlp_message),
     "ftrace": (
         lambda: join_lines(
             "", [f"[000]  4352.{226160314 + k * 1000:09d}: power:cpu_idle: state={k % 2} cpu_id=0" for k in range(24)]

@@ -259,6 +259,19 @@ def _lpm01a() -> bytes:
     return "\r\n".join([*rows, "PowerShield > Acquisition completed", ""]).encode()
 
 
+def _otii_dialogue() -> bytes:
+    rows = ['{"type": "information", "info": "connected", "data": {"server": "otii-server"}}']
+    for number, (channel, index) in enumerate((c, i) for i in (0, 20) for c in ("mc", "mv")):
+        step_s = 0.001 if channel == "mc" else 0.002
+        values = [0.0125 + (index + k) / 4096 if channel == "mc" else 3.3 for k in range(20)]
+        head = {"cmd": "recording_get_channel_data", "trans_id": str(number)}
+        place = {"device_id": "Arc1", "recording_id": 3, "channel": channel, "index": index, "count": 20}
+        data = {"data_type": "analog", "timestamp": 3.25, "interval": step_s, "values": values}
+        rows += [json.dumps({"type": "request", **head, "data": place})]
+        rows += [json.dumps({"type": "response", **head, "data": data})]
+    return "\r\n".join([*rows, ""]).encode()
+
+
 def _jls_v1() -> bytes:
     pair = np.array([((k % 4000) << 2, (3300 << 2) | (2 if k % 2 else 0)) for k in range(400)], "<u2")
     gains = {"offset": [0.0] * 7, "gain": [1e-6] * 7}
@@ -289,6 +302,7 @@ SEEDS: dict[str, Callable[[], bytes]] = {
     "otii-csv": lambda: _lines(
         '"Timestamp","Value"', [f"{k * 0.00025:.6f},{0.01 + k / 65536:.9g}" for k in range(200)]
     ),
+    "otii-tcp": _otii_dialogue,
     "powertool-csv": lambda: _lines(
         "Time (s),Main Avg Current (mA),Main Avg Power (mW),Main Avg Voltage (V)",
         [f"{k * 0.0002:.4f},12.34,{45 + k / 8:.3f},3.70" for k in range(120)],
@@ -354,6 +368,7 @@ VALUE_FIELDS: dict[str, str | tuple[int, int, int]] = {
     "joulescope-csv": r"^[\d.]+,0\.01,3\.3,([\d.]+),",
     "ppk2-csv": r"^[\d.]+,(\d+\.000),",
     "otii-csv": r"^[\d.]+,([\d.]+)$",
+    "otii-tcp": r"0\.0(\d{4,})[,\]]",
     "powertool-csv": r"^[\d.]+,12\.34,([\d.]+),",
     "pymonsoon-csv": r"^[\d.]+,([\d.]+),3\.7,",
     "pt4": (1024, 4, 400),

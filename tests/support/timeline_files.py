@@ -178,6 +178,14 @@ TIMELINE_SEEDS: dict[str, Callable[[], bytes]] = {
         "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name",
         [f"CONV_2D, {k}.001, 0.512, 0.{401 + k}, 1.0%, 80.2%, 0, 1, [model/conv]:{k}" for k in range(24)],
     ),
+    "litert-benchmark": lambda: json.dumps(
+        {
+            "model": "m.tflite",
+            "accelerators": ["CPU"],
+            "latency": {"warmup_avg_ms": 0.52, "avg_ms": 1.25, "min_ms": 1.01, "p95_ms": 2.02, "num_runs": 50},
+        },
+        indent=1,
+    ).encode(),
     "trtexec": _trtexec,
     "openvino": lambda: join_lines(
         "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)",
@@ -210,6 +218,7 @@ TIMELINE_VALUES: dict[str, str] = {
     "ftrace": r"100\.\d{3}(9)00",
     "markers": r",(\d+)\.25,op",
     "tflite-profile": r"0\.512, (0\.\d+),",
+    "litert-benchmark": r'"avg_ms": ([\d.]+)',
     "trtexec": r'"averageMs" : (0\.\d+)',
     "openvino": r"jit;(0\.\d+);",
     "executorch-inspector": r'"\[(0\.\d+)',
