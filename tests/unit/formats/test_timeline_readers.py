@@ -14,6 +14,7 @@ from joulemap.records.recording import Recording
 from joulemap.trace import ClockKind
 from recording_files import shared_file
 from timeline_files import nsight_database
+from wire_fields import wire
 
 
 def pieces(recording: Recording) -> list[tuple[str, int, int]]:
@@ -279,6 +280,8 @@ def test_otlp_binary_message_holds_the_same_spans_and_a_cut_one_is_said(tmp_path
     twice = read("otlp", path.read_bytes() * 2 + path.read_bytes()[:40], tmp_path)
     assert len(pieces(twice)) == 2 * len(pieces(hexa))
     assert "tail_cut" in slugs(twice)
+    packed = wire(1, wire(2, wire(2, wire(7, b"") + wire(8, b""))))  # numbers as packed fields that hold none
+    assert "stamp_unreadable" in slugs(read("otlp", path.read_bytes() + packed, tmp_path))
     with pytest.raises(FormatError) as caught:
         read("otlp", path.read_bytes()[:40], tmp_path)
     assert caught.value.slug == "protobuf-damaged"

@@ -132,7 +132,8 @@ def _read(path: Path, log: FindingLog) -> dict[_Key, _Series]:
         if wanted and message.get("type") == "request":
             key = (str(data.get("recording_id")), str(data.get("device_id")), str(data.get("channel")))
             index = data.get("index", 0)
-            asked[trans_id] = (key, index if isinstance(index, int) and 0 <= index < 1 << 48 else 0)
+            known = isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1 << 48
+            asked[trans_id] = (key, index if known else 0)
         elif wanted and message.get("type") == "response":
             if trans_id not in asked:
                 log.add("request_missing", "samples whose request is not in the file are left out", f"line {number}")
@@ -160,8 +161,9 @@ def _add(one: _Series, index: int, data: dict[str, Any], place: tuple[int, Findi
             raise ValueError(f"an interval of {interval_s} s")  # noqa: TRY301  # one place for a bad answer
         start_ns, step_ns = decimal_ns(repr(data.get("timestamp"))), decimal_ns(repr(interval_s))
         sample = np.array([math.nan if value is None else value for value in values], np.float64)
-        if sample.ndim != 1 or not step_ns or abs(start_ns) + step_ns * sample.size >= 1 << 61:
-            raise ValueError("no row of samples")  # noqa: TRY301
+        due_ns = one.first_ns + (index - one.first_index) * one.step_ns if one.value else start_ns
+        if sample.ndim != 1 or not step_ns or max(abs(start_ns), abs(due_ns)) + step_ns * sample.size >= 1 << 61:
+            raise ValueError("no row of samples within the range of time")  # noqa: TRY301
     except (ValueError, TypeError, OverflowError) as error:
         log.add("line_unreadable", f"the answer is left out ({error})", f"line {number}")
         return
@@ -169,11 +171,8 @@ def _add(one: _Series, index: int, data: dict[str, Any], place: tuple[int, Findi
         one.step_ns, one.first_ns, one.first_index = step_ns, start_ns, index
     if step_ns != one.step_ns:
         log.add("time_disagrees", "a chunk has another interval than the first of its channel", f"line {number}")
-    due_ns = one.first_ns + (index - one.first_index) * one.step_ns
     if start_ns not in {one.first_ns, due_ns} and abs(start_ns - due_ns) > one.step_ns:
-        log.add(
-            "time_disagrees", "a chunk's time stamp is not where its index says; the stamp counts", f"line {number}"
-        )
+        log.add("time_disagrees", "a chunk's stamp is not where its index says; the stamp counts", f"line {number}")
         due_ns = start_ns
     one.time_ns.append(due_ns + step_ns * np.arange(sample.size, dtype=np.int64))
     one.value.append(sample)

@@ -388,7 +388,7 @@ def _metadata(columns: SplColumns, detail: _Detail, hosts: dict[str, dict[str, A
         facts["test_datetime"] = f"{text} (local time in spite of the Z)"
     for role, host in hosts.items():
         west_s = host.get("timezone")
-        if isinstance(west_s, int | float) and not isinstance(west_s, bool):
+        if isinstance(west_s, int | float) and not isinstance(west_s, bool) and abs(west_s) <= 86400:
             facts[f"{role}_zone"] = f"{west_s:g} s west of UTC"
         skew = [a[0] - a[1] for a in _phases(host, "testing")]
         if skew:

@@ -100,5 +100,6 @@ def _plain(message: Any) -> dict[str, Any]:
     for name, values in message.items():
         items = [_plain(value) if isinstance(value, dict) else value for value in values]
         items = [value.hex() if isinstance(value, bytes) else value for value in items]
-        tree[name] = items if name in _LISTS else items[-1]
+        if items:  # a packed field may hold none
+            tree[name] = items if name in _LISTS else items[-1]
     return tree
