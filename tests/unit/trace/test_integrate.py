@@ -288,6 +288,38 @@ def test_an_envelope_has_the_extremes_and_the_mean_of_each_bin() -> None:
         build_envelope(trace, np.array([5, 5]))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [KernelKind.INTERVAL_MEAN, KernelKind.POINT])
+def test_a_long_envelope_keeps_its_digits(backend: Backend, dtype: type[np.floating], kind: KernelKind) -> None:
+    rng = np.random.default_rng(6)
+    n = 60_000  # many blocks of the kernel in one bin
+    power = np.exp(rng.normal(0, 6, n)).astype(dtype)
+    gaps = [[0, 3], [4095, 4097], [20_000, 33_333], [n - 1, n]]
+    trace = build_trace(power, gaps=gaps, kind=kind)
+    edges = np.array([0, 1500, 1501, 4_000_000, 20_000_500, 33_333_001, 59_998_500, 60_000_000])
+    envelope = build_envelope(trace, edges, backend=backend)
+    lost = np.zeros(n, bool)
+    for left, right in gaps:
+        lost[left:right] = True
+    for k, (left, right) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        seen = power[left // 1000 : -(-right // 1000)][~lost[left // 1000 : -(-right // 1000)]]
+        if not seen.size:
+            assert np.isnan([envelope.low_w[k], envelope.high_w[k], envelope.mean_w[k]]).all()
+            continue
+        assert (envelope.low_w[k], envelope.high_w[k]) == (seen.min(), seen.max())
+        energy, covered = integrate_exactly(trace, Fraction(left), Fraction(right))
+        assert envelope.mean_w[k] == pytest.approx(energy / covered, rel=1e-12, abs=0)
+
+
+def test_extremes_of_one_pass_know_signs_zeros_and_the_largest_numbers() -> None:
+    power = np.array([-0.0, 0.0, -1e-45, 3e38, -3e38, -2.0, -1.0, 1e-45], np.float32)
+    trace = build_trace(power)
+    envelope = build_envelope(trace, np.array([0, 2000, 3000, 5000, 7000, 8000]), backend="numba")
+    assert envelope.low_w.tolist() == [0.0, float(power[2]), float(power[4]), -2.0, float(power[7])]
+    assert envelope.high_w.tolist() == [0.0, float(power[2]), float(power[3]), -1.0, float(power[7])]
+
+
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)  # as on a machine without the extra
     trace, bounds = build_trace(np.ones(10)), (np.array([0]), np.array([1000]))
