@@ -252,6 +252,23 @@ def test_cumulative_energy_is_the_running_integral() -> None:
     assert cumulative_energy_j(trace, at_s) == pytest.approx([5e-6, 0, 0, 1e-6, 7e-6], rel=1e-12)
 
 
+@pytest.mark.parametrize("edges", [False, True])
+def test_the_end_of_an_empty_slice_may_come_before_its_start(edges: bool) -> None:
+    from joulemap.trace import kernels
+
+    power, runs = np.ones(8, np.float32), np.array([[0, 8]])
+    opened, energy = np.full((1, 4), 1e15), np.empty(1)  # scratch holds anything: a rank far outside among it
+    at, order = np.array([3, 3]), np.array([1, 0])
+    if edges:
+        kernels.integrate_edges(power, np.arange(9), at, np.empty(0), order, runs, False, 0.0, opened, energy)
+    else:
+        kernels.integrate_uniform(power, 1.0, at, np.zeros(2), order, runs, False, 0.0, opened, energy)
+    instants = np.array([3.5, 1.0])
+    for backend in BACKENDS:
+        at_rest = integrate_energy(build_trace(power), instants, instants, backend=backend)
+        assert at_rest.energy_j.tolist() == [0.0, 0.0]
+
+
 def test_mean_power_divides_by_what_was_seen() -> None:
     trace = build_trace(np.array([2, 0, 4], np.float32), gaps=[[1, 2]])
     got = mean_power(trace, np.array([0, 1100]), np.array([3000, 1900]))

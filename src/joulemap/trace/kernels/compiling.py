@@ -12,8 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
-__all__ = ["compiled", "vectorised"]
+__all__ = ["compiled", "prefetch_row", "vectorised"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -31,3 +34,25 @@ def vectorised(function: _Function) -> _Function:
     """
     result: _Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
     return result
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_row(_typing: Any, table: Any, row: Any) -> Any:
+    """Asks for a row of a (m, k) table that will be read or written soon; changes nothing.
+
+    References:
+        LLVM Language Reference, "llvm.prefetch" (write, high locality, data cache).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = cgutils.unpack_tuple(builder, array.strides)[0]
+        byte = ir.IntType(8).as_pointer()
+        address = builder.gep(builder.bitcast(array.data, byte), [builder.mul(stride, arguments[1])])
+        word = ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        builder.call(function, [address, *(ir.Constant(word, value) for value in (1, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp), generate

@@ -19,12 +19,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.kernels.compiling import compiled, vectorised
+from joulemap.trace.kernels.compiling import compiled, prefetch_row, vectorised
 
 __all__ = ["BLOCK", "add", "integrate_edges", "integrate_uniform", "piece", "run_at"]
 
 _Power = NDArray[np.float32] | NDArray[np.float64]
 
+_AHEAD = 24  # bounds: a row of a large table takes as long to arrive as so many bounds to pass
 BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-15 whatever the length of a segment
 
 
@@ -135,7 +136,8 @@ def integrate_uniform(
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_w: the prefix starts from this sum of samples; only its rounding could ever be seen.
-        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start.
+        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start; then
+            the energy, so that the end of a slice touches one line.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
@@ -146,6 +148,9 @@ def integrate_uniform(
     entered = 0  # rank of the first bound inside the interval at position
     run, run_begin, run_end = run_at(runs, 0, position)
     for j in range(len(order)):
+        if j + _AHEAD < len(order):
+            soon = order[j + _AHEAD]
+            prefetch_row(opened, soon if soon < m else soon - m)
         here, here_ns = index[j], offset_ns[j]
         if here > position:
             if started:
@@ -168,12 +173,13 @@ def integrate_uniform(
         else:
             row -= m
             begin = int(opened[row, 3])
-            if begin >= entered:
-                energy_wns[row] = piece(here_w, next_w, (offset_ns[begin], here_ns), step_ns)
+            if entered <= begin < j:  # an empty slice may end before it starts; its row says nothing yet
+                opened[row, 0] = piece(here_w, next_w, (offset_ns[begin], here_ns), step_ns)
             else:
                 whole_w = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = piece(here_w, next_w, (0.0, here_ns), step_ns)
-                energy_wns[row] = whole_w * step_ns + (opened[row, 2] + tail_wns)
+                opened[row, 0] = whole_w * step_ns + (opened[row, 2] + tail_wns)
+    energy_wns[:] = opened[:, 0]
 
 
 @compiled
@@ -254,7 +260,8 @@ def integrate_edges(
         runs: (r, 2) half-open ranges of samples that were not lost, sorted and disjoint.
         point: power is linear between samples (trapezoid) instead of constant over each interval.
         carry_wns: the prefix starts from this energy; only its rounding could ever be seen.
-        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start.
+        opened: (m, 4) scratch, half a cache line each: prefix past the first interval, head, rank of the start; then
+            the energy, so that the end of a slice touches one line.
         energy_wns: (m,) out.
     """
     m = len(energy_wns)
@@ -265,6 +272,9 @@ def integrate_edges(
     entered = 0  # rank of the first bound inside the interval at position
     run, run_begin, run_end = run_at(runs, 0, position)
     for j in range(len(order)):
+        if j + _AHEAD < len(order):
+            soon = order[j + _AHEAD]
+            prefetch_row(opened, soon if soon < m else soon - m)
         here = _seek(edges_ns, position, whole_ns[j])
         if here > position:
             if started:
@@ -289,10 +299,11 @@ def integrate_edges(
         else:
             row -= m
             begin = int(opened[row, 3])
-            if begin >= entered:
+            if entered <= begin < j:  # an empty slice may end before it starts; its row says nothing yet
                 begin_ns = _offset(whole_ns, part_ns, begin, edges_ns[here])
-                energy_wns[row] = piece(here_w, next_w, (begin_ns, here_ns), step_ns)
+                opened[row, 0] = piece(here_w, next_w, (begin_ns, here_ns), step_ns)
             else:
                 whole_wns = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = piece(here_w, next_w, (0.0, here_ns), step_ns)
-                energy_wns[row] = whole_wns + (opened[row, 2] + tail_wns)
+                opened[row, 0] = whole_wns + (opened[row, 2] + tail_wns)
+    energy_wns[:] = opened[:, 0]
