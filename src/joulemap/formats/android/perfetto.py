@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from joulemap.estimate import Boundary, Provenance
+from joulemap.formats.android.perfetto_columns import PacketColumns, takes_compiled
 from joulemap.formats.android.perfetto_events import EventBook
 from joulemap.formats.android.perfetto_packets import ClockTable, first, is_binary, is_text, iter_packets
 from joulemap.formats.base import Certainty, ReadOptions
@@ -76,14 +77,19 @@ class PerfettoReader:
         log = FindingLog()
         clock = Clock(name="boot", kind=ClockKind.MONOTONIC)
         book = SampleBook(clock, log)
-        events = EventBook(clock, log, book)
         clocks, power = ClockTable(log), _Power()
-        for packet in iter_packets(path, log):
+        columns = PacketColumns(clock, log) if takes_compiled(path) else None
+        events = EventBook(clock, log, book, columns)
+        if columns is not None:
+            columns.events, columns.clocks = events, clocks
+        for packet in iter_packets(path, log, scan=columns.scan if columns is not None else None):
             clocks.take(packet)
             time_ns = clocks.boot_ns(packet)
             self._power(packet, time_ns, (power, book))
             events.take(packet, time_ns)
             _states(packet, book)
+            if columns is not None:
+                columns.learn(packet)
         for (name, uid), energy in power.uids.items():
             domain = Domain(boundary=Boundary.RAIL, provenance=Provenance.ESTIMATED)
             book.state(f"{key_of(name)}_uid_{uid}_energy_j", energy * _MICROWATT_SECOND, domain)
