@@ -121,7 +121,6 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
     ratio = taken["cumsum"] / taken["numpy"]
     print_ratio("   np.cumsum + gather / our numpy reference", ratio, target="", met=None)
 
-
     count = 10 * slices
     unsorted = draw_slices(count, samples * STEP_NS)
     calls = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.trace import (
@@ -87,7 +89,7 @@ def test_an_envelope_is_the_same_in_one_pass_and_in_two(
     edges = np.unique(cuts)
     if edges.size < 2:
         return
-    power_w = trace.power_w.astype(np.float64 if double else np.float32)
+    power_w: NDArray[Any] = trace.power_w.astype(np.float64 if double else np.float32)
     power_w[1::2] *= -1 if negate else 1
     trace = dataclasses.replace(trace, power_w=power_w)
     by_numpy = build_envelope(trace, edges, backend="numpy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +72,13 @@ def _in_one_pass(trace: EnergyTrace, edges_ns: Ints) -> tuple[Floats, Floats, Fl
 
     at_ns = clip_instants(trace, relate_instants(trace, edges_ns))
     index, offset_ns = locate_instants(trace, at_ns)
-    whole = np.dtype(np.int32 if trace.power_w.dtype == np.float32 else np.int64)
-    power_w = np.ascontiguousarray(trace.power_w)
+    whole: np.dtype[Any] = np.dtype(np.int32 if trace.power_w.dtype == np.float32 else np.int64)
+    power_w: NDArray[Any] = np.ascontiguousarray(trace.power_w)
     sign, mask = whole.type(whole.itemsize * 8 - 1), whole.type(np.iinfo(whole).max)
     energy_wns, keys = np.empty(index.size - 1), np.empty((index.size - 1, 2), whole)
     point = trace.channel.kernel.kind is KernelKind.POINT
     bits = power_w.view(whole)
-    kernels.bin_uniform(
-        power_w, bits, sign, mask, trace.step_ns, index, offset_ns, trace.runs, point, energy_wns, keys
-    )
+    kernels.bin_uniform(power_w, bits, sign, mask, trace.step_ns, index, offset_ns, trace.runs, point, energy_wns, keys)
     extremes_w = (keys ^ ((keys >> sign) & mask)).view(power_w.dtype).astype(np.float64)
     extremes_w[keys[:, 0] > keys[:, 1]] = np.nan
     covered_ns = covered_time(trace, at_ns[:-1], at_ns[1:]) * 1e9
@@ -89,10 +88,11 @@ def _in_one_pass(trace: EnergyTrace, edges_ns: Ints) -> tuple[Floats, Floats, Fl
 
 
 def _extremes(trace: EnergyTrace, edges_ns: Ints) -> tuple[Floats, Floats]:
-    index, offset_ns = locate_instants(trace, clip_instants(trace, relate_instants(trace, edges_ns)))
+    at_ns = clip_instants(trace, relate_instants(trace, edges_ns))
+    index, offset_ns = locate_instants(trace, at_ns)
     first, last = index[:-1], index[1:] + (offset_ns[1:] > 0)
     low_w, high_w = np.full(first.size, np.nan), np.full(first.size, np.nan)
-    seen = np.flatnonzero(last > first)
+    seen = np.flatnonzero((last > first) & (at_ns[1:] > at_ns[:-1]))  # a bin beyond the trace overlaps nothing
     if seen.size:
         begin = int(first[seen[0]])
         power_w = trace.power_w[begin : last[seen[-1]]]

@@ -337,6 +337,14 @@ def test_extremes_of_one_pass_know_signs_zeros_and_the_largest_numbers() -> None
     assert envelope.high_w.tolist() == [0.0, float(power[2]), float(power[3]), -1.0, float(power[7])]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_bin_beyond_the_end_holds_nothing_whatever_the_period(backend: Backend) -> None:
+    trace = build_trace(np.ones(3), period_s=7.5e-9)  # ends at 22.5 ns
+    envelope = build_envelope(trace, np.array([0, 23, 24]), backend=backend)
+    assert (envelope.low_w[0], envelope.high_w[0], envelope.mean_w[0]) == pytest.approx((1.0, 1.0, 1.0))
+    assert np.isnan([envelope.low_w[1], envelope.high_w[1], envelope.mean_w[1]]).all()
+
+
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)  # as on a machine without the extra
     trace, bounds = build_trace(np.ones(10)), (np.array([0]), np.array([1000]))

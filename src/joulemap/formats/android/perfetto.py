@@ -19,6 +19,7 @@ from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, record
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
+from joulemap.trace.integrate import Backend
 
 __all__ = ["PerfettoReader"]
 
@@ -51,6 +52,10 @@ class PerfettoReader:
     packet's. Two streams may use one rail index: they are kept apart. The battery's current has no common sign, so it
     stays a current. The energy breakdown is an estimate of the system.
 
+    Args:
+        backend: ``numba`` takes plain packets of a binary trace by the compiled scan, ``numpy`` none; ``auto`` when it
+            is installed and the trace is large enough for it to pay. Both say the same.
+
     References:
         google/perfetto 515cd212, protos power_rails, battery_counters, android_energy_estimation_breakdown;
         FORMATS 4 (reports 54, 55); files written with PyPI perfetto 0.59.1.
@@ -59,6 +64,9 @@ class PerfettoReader:
     name: ClassVar[str] = "perfetto"
     certainty: ClassVar[Certainty] = Certainty.WRITTEN
     folders: ClassVar[bool] = False
+
+    def __init__(self, backend: Backend = "auto") -> None:
+        self.backend: Backend = backend
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Returns 0.95 for a text dump, 0.9 for a row of binary packets."""
@@ -78,7 +86,7 @@ class PerfettoReader:
         clock = Clock(name="boot", kind=ClockKind.MONOTONIC)
         book = SampleBook(clock, log)
         clocks, power = ClockTable(log), _Power()
-        columns = PacketColumns(clock, log) if takes_compiled(path) else None
+        columns = PacketColumns(clock, log) if takes_compiled(path, self.backend) else None
         events = EventBook(clock, log, book, columns)
         if columns is not None:
             columns.events, columns.clocks = events, clocks

@@ -1,10 +1,10 @@
-"""Plain packets of a large Perfetto trace taken by the compiled scan, the rest by the reader of messages, in file order.
+"""Plain packets of a large Perfetto trace by the compiled scan, the rest by the reader of messages, in file order.
 
 The scan stops before every packet that is more than one event whose names, clock and track are known. The reader of
 messages takes that one, and :meth:`PacketColumns.learn` copies what it defined into the tables of the scan.
 
 References:
-    google/perfetto docs, "Interning" (names belong to a sequence until its state is cleared) and "Clock synchronization".
+    google/perfetto docs, "Interning" (names belong to a sequence until its state is cleared), "Clock synchronization".
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.errors import SetupError
 from joulemap.formats.android.perfetto_events import EventBook
 from joulemap.formats.android.perfetto_packets import ClockTable, first
 from joulemap.formats.android.perfetto_schema import PACKET, SCHEMA
@@ -26,6 +27,7 @@ from joulemap.formats.ground.protobuf import Message
 from joulemap.formats.ground.slices import SliceColumns
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, Timeline
+from joulemap.trace.integrate import Backend
 
 __all__ = ["PacketColumns", "takes_compiled"]
 
@@ -35,11 +37,20 @@ _PATIENCE: Final = 64  # most packets that the reader of messages takes before t
 _STAMP_LIMIT: Final = 1 << 62
 
 
-def takes_compiled(path: Path) -> bool:
-    """Returns True for a trace that is large enough for the compiled scan to pay, where numba is installed."""
+def takes_compiled(path: Path, backend: Backend) -> bool:
+    """Returns True for a trace that is large enough for the compiled scan to pay, where numba is installed.
+
+    Raises:
+        SetupError: backend ``numba`` without numba (``missing-extra``).
+    """
+    installed = importlib.util.find_spec("numba") is not None
+    if backend == "numba" and not installed:
+        raise SetupError("numba is not installed", hint="pip install 'joulemap[fast]'", slug="missing-extra")
+    if backend != "auto":
+        return backend == "numba"
     size_b = path.stat().st_size if path.is_file() else 0
     loaded = "joulemap.trace.kernels" in sys.modules and size_b > 100_000
-    return (loaded or size_b >= _NUMBA_PAYS_B) and importlib.util.find_spec("numba") is not None
+    return installed and (loaded or size_b >= _NUMBA_PAYS_B)
 
 
 class PacketColumns:
@@ -51,9 +62,9 @@ class PacketColumns:
     """
 
     def __init__(self, clock: Clock, log: FindingLog) -> None:
-        from joulemap.formats.android import perfetto_kernels  # noqa: PLC0415  imports numba, only for a large trace
+        from joulemap.formats.android import event_tables, perfetto_kernels  # noqa: PLC0415  only a large trace pays for numba
 
-        self._kernels = perfetto_kernels
+        self._kernels, self._made = perfetto_kernels, event_tables
         self._log = log
         self._columns = SliceColumns(clock, log)
         self._tables = self._empty()
@@ -61,6 +72,7 @@ class PacketColumns:
         self._lanes: list[tuple[str, str, int, float]] = []
         self._known: list[list[int]] = [[], [], []]  # name, track, kind of the scan -> of the columns
         self._iids, self._told, self._told_b = 0, 0, 0
+        self._far: dict[int, int] = {}  # open slice -> its start, where that is out of range
         self._wait, self._skip = 1, 0
         self.events: EventBook | None = None
         self.clocks: ClockTable | None = None
@@ -93,12 +105,12 @@ class PacketColumns:
 
     def _words(self, room: int, *, before: Any = None, pool_b: int = 1 << 16) -> Any:
         pool, span = np.empty(pool_b, np.uint8), np.empty((room, 2), np.int64)
-        words = self._kernels.Words(
+        words = self._made.Words(
             pool, span, np.empty(room, np.int64), np.full(2 * room, -1, np.int32), np.zeros(2, np.int64)
         )
         if before is not None:
             for begin, end in before.span[: before.used[0]].tolist():
-                self._kernels.intern_word(*words, before.pool, begin, end)
+                self._made.intern_word(*words, before.pool, begin, end)
         return words
 
     # the scan
@@ -156,7 +168,7 @@ class PacketColumns:
             self._pour(slices)
         if counted and self.events is not None:
             rows = tables.counted[:counted]
-            for lane in np.unique(rows[:, 0]).tolist():
+            for lane in np.flatnonzero(np.bincount(rows[:, 0])).tolist():
                 _, stamps, raw, double = rows[rows[:, 0] == lane].T
                 name, unit, multiplier, scale = self._lanes[lane]
                 values = np.where(double == 1, np.ascontiguousarray(raw).view(np.float64), raw.astype(np.float64))
@@ -199,7 +211,7 @@ class PacketColumns:
                         key = kernels.name_key(state, first(word, "iid", 0), category)
                         self._learn_iid(key, self._tell(first(word, "name", "")))
         for event in packet.get("track_event", []):
-            self._learn_event(event, state, sequence)
+            self._learn_event(event, sequence)
 
     def _learn_sequence(self, sequence: int) -> None:
         assert self.events is not None  # set by the reader before the first packet
@@ -215,7 +227,7 @@ class PacketColumns:
             state, track = self.events.state_of(sequence), self.events.track_of(sequence)
             largest = (_STAMP_LIMIT - 1) // rule[0]
             tables.rules[row] = (state, _signed(track), *rule, largest)
-        self._kernels.put_key(tables.sequences, sequence, row if plain else -1)
+        self._made.put_key(tables.sequences, sequence, row if plain else -1)
 
     def _tell(self, text: str) -> int:
         tables, data = self._tables, text.encode("utf-8", "replace")
@@ -233,17 +245,15 @@ class PacketColumns:
     def _learn_iid(self, key: int, word: int) -> None:
         if 2 * self._iids >= len(self._tables.iids):
             self._tables = self._tables._replace(iids=_grown(self._tables.iids))
-        self._iids += self._kernels.put_key(self._tables.iids, key, word)
+        self._iids += self._made.put_key(self._tables.iids, key, word)
 
-    def _learn_event(self, event: Message, state: int, sequence: int) -> None:
+    def _learn_event(self, event: Message, sequence: int) -> None:
         assert self.events is not None  # set by the reader before the first packet
-        kernels = self._kernels
-        kind = first(event, "type", 0)
-        if kind == 4:
+        if first(event, "type", 0) == 4:
             track = first(event, "track_uuid", self.events.track_of(sequence))
             lane = self.events.lane_of(track)
-            if lane is not None and kernels.find_key(self._tables.lanes, _signed(track)) == kernels.EMPTY:
-                kernels.put_key(self._tables.lanes, _signed(track), len(self._lanes))
+            if lane is not None and self._made.find_key(self._tables.lanes, _signed(track)) == self._made.EMPTY:
+                self._made.put_key(self._tables.lanes, _signed(track), len(self._lanes))
                 self._lanes.append(lane)
                 if 2 * len(self._lanes) >= len(self._tables.lanes):
                     self._tables = self._tables._replace(lanes=_grown(self._tables.lanes))
@@ -251,7 +261,8 @@ class PacketColumns:
     def _intern(self, field: str, text: str) -> int:
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         while True:
-            word = self._kernels.intern_word(*getattr(self._tables, field), data, 0, data.size)
+            pool, span, marks, place, used = getattr(self._tables, field)
+            word = self._made.intern_word(pool, span, marks, place, used, data, 0, data.size)
             if word >= 0:
                 return int(word)
             self._grow(data, 0)
@@ -260,11 +271,12 @@ class PacketColumns:
 
     def begin(self, track: Hashable, name: str, time_ns: int, kind: str = "") -> None:
         """Opens a slice on a track."""
-        if not abs(time_ns) < _STAMP_LIMIT:
-            time_ns = _STAMP_LIMIT  # its end will say that it is out of range
         at, word, sort = self._row(track), self._intern("names", name), self._intern("kinds", kind)
         tables = self._tables
-        self._kernels.open_slice(tables.nodes, tables.top, tables.used, at, word, time_ns, sort)
+        if not abs(time_ns) < _STAMP_LIMIT:  # no word of the table holds it, and the scan leaves its end to this reader
+            self._far[int(tables.used[1])] = time_ns
+            time_ns = _STAMP_LIMIT
+        self._made.open_slice(tables.nodes, tables.top, tables.used, at, word, time_ns, sort)
 
     def end(self, track: Hashable, time_ns: int) -> None:
         """Closes the innermost open slice of a track."""
@@ -274,21 +286,24 @@ class PacketColumns:
             self._columns.end(track, time_ns)  # says that it was never opened
             return
         tables = self._tables
-        name, start_ns, kind = self._kernels.close_slice(tables.nodes, tables.top, tables.used, at)
+        node = int(tables.top[at])
+        name, start_ns, kind = self._made.close_slice(tables.nodes, tables.top, tables.used, at)
+        start_ns = self._far.pop(node, start_ns)
         names, _, kinds = self._known
         self._columns.put((names[name], self._known[1][at], kinds[kind]), start_ns, time_ns)
 
     def mark(self, name: str, time_ns: int) -> None:
         """Appends an instant."""
-        self._intern("names", name)
-        self.flush()
+        if abs(time_ns) < _STAMP_LIMIT:
+            self._intern("names", name)
+            self.flush()
         self._columns.mark(name, time_ns)
 
     def _row(self, track: Hashable) -> int:
         assert isinstance(track, int)  # a Perfetto track is a number
         self._grow(np.empty(0, np.uint8), 0)
         tables = self._tables
-        return int(self._kernels.find_track(tables.tracks, tables.track, tables.top, tables.used, _signed(track)))
+        return int(self._made.find_track(tables.tracks, tables.track, tables.top, tables.used, _signed(track)))
 
     def close(self) -> None:
         """Hands everything to the columns; what is open stays open there."""
@@ -322,11 +337,11 @@ def _places(room: int) -> NDArray[np.int64]:
 
 
 def _grown(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    from joulemap.formats.android import perfetto_kernels  # noqa: PLC0415  loaded already
+    from joulemap.formats.android import event_tables  # noqa: PLC0415  loaded already
 
     wider = _places(2 * len(table))
-    for key, value in table[table[:, 1] != perfetto_kernels.EMPTY].tolist():
-        perfetto_kernels.put_key(wider, key, value)
+    for key, value in table[table[:, 1] != event_tables.EMPTY].tolist():
+        event_tables.put_key(wider, key, value)
     return wider
 
 

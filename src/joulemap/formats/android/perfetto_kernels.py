@@ -11,39 +11,31 @@ References:
     Protocol Buffers, "Encoding"; google/perfetto protos trace_packet and track_event (field numbers).
 """
 
-# ruff: noqa: C901, PLR0911, PLR0912, PLR0913, PLR0915, PLR0917  compiled functions take plain arrays; one packet, one loop
+# ruff: noqa: C901, D103, PLR0911, PLR0912, PLR0915, PLR1714  one loop takes a packet: see scan_events
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.kernels.compiling import compiled
+from joulemap.formats.android.event_tables import (
+    EMPTY,
+    Words,
+    close_slice,
+    find_key,
+    find_track,
+    intern_word,
+    load_eight,
+    open_slice,
+    put_key,
+)
+from joulemap.trace.kernels.compiling import borrowed
 
-__all__ = [
-    "CATEGORY",
-    "EMPTY",
-    "FULL",
-    "MORE",
-    "ODD",
-    "EventTables",
-    "Words",
-    "close_slice",
-    "find_key",
-    "find_track",
-    "intern_word",
-    "name_key",
-    "open_slice",
-    "put_key",
-    "scan_events",
-]
+__all__ = ["CATEGORY", "FULL", "MORE", "ODD", "EventTables", "name_key", "scan_events"]
 
 MORE, ODD, FULL = 0, 1, 2
 """Why a scan ended: no whole packet is left, the packet is for the reader of messages, a table is full."""
-
-EMPTY: Final = -(1 << 63)
-"""A free place of a table of keys."""
 
 CATEGORY: Final = 1
 _LIMIT: Final = 1 << 62
@@ -58,24 +50,6 @@ _KEYS = 78  # field numbers of a packet that are read lie below
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
-
-
-class Words(NamedTuple):
-    """Distinct words in order of first use.
-
-    Args:
-        pool: their bytes.
-        span: (n, 2) where each begins and ends in the pool.
-        mark: (n,) hash of each.
-        place: hash table of words, -1 for free; twice as long as ``span``, a power of two.
-        used: words, bytes of the pool.
-    """
-
-    pool: Bytes
-    span: Ints
-    mark: Ints
-    place: Shorts
-    used: Ints
 
 
 class EventTables(NamedTuple):
@@ -120,102 +94,16 @@ class EventTables(NamedTuple):
     counted: Ints
 
 
-@compiled
-def find_key(table: Ints, key: int) -> int:
-    # the value of a key; EMPTY when it is not there
-    mask = len(table) - 1
-    at = ((key ^ (key >> 29)) * 0x2545F4914F6CDD1D >> 24) & mask
-    while table[at, 1] != EMPTY and table[at, 0] != key:
-        at = (at + 1) & mask
-    return table[at, 1]  # type: ignore[no-any-return]
-
-
-@compiled
-def put_key(table: Ints, key: int, value: int) -> bool:
-    # True when the key is new; a table is kept at most half full by its owner
-    mask = len(table) - 1
-    at = ((key ^ (key >> 29)) * 0x2545F4914F6CDD1D >> 24) & mask
-    while table[at, 1] != EMPTY and table[at, 0] != key:
-        at = (at + 1) & mask
-    new = table[at, 1] == EMPTY
-    table[at, 0], table[at, 1] = key, value
-    return new  # type: ignore[no-any-return]
-
-
-@compiled
+@borrowed
 def name_key(state: int, iid: int, category: int) -> int:
     # interned names belong to one state of one sequence
     return (state << 33) | (iid << 1) | category
 
 
-@compiled
-def intern_word(
-    pool: Bytes, span: Ints, marks: Ints, table: Shorts, used: Ints, data: Bytes, begin: int, end: int
-) -> int:
-    # the index of data[begin:end], new or known; -1 when there is no room
-    mark = 2166136261
-    for k in range(begin, end):
-        mark = ((mark ^ np.int64(data[k])) * 16777619) & 0xFFFFFFFF
-    mask = len(table) - 1
-    at = mark & mask
-    while table[at] >= 0:
-        word = table[at]
-        first = span[word, 0]
-        if marks[word] == mark and span[word, 1] - first == end - begin:
-            k = 0
-            while k < end - begin and pool[first + k] == data[begin + k]:
-                k += 1
-            if k == end - begin:
-                return word  # type: ignore[no-any-return]
-        at = (at + 1) & mask
-    word, first = used[0], used[1]
-    if word >= len(span) or first + end - begin > len(pool):
-        return -1
-    for k in range(end - begin):
-        pool[first + k] = data[begin + k]
-    span[word, 0], span[word, 1] = first, first + end - begin
-    marks[word] = mark
-    table[at] = word
-    used[0], used[1] = word + 1, first + end - begin
-    return word  # type: ignore[no-any-return]
-
-
-@compiled
-def find_track(tracks: Ints, track: Ints, top: Ints, used: Ints, uuid: int) -> int:
-    # the row of a track, new or known; its owner leaves room for one
-    row = find_key(tracks, uuid)
-    if row == EMPTY:
-        row = used[0]
-        put_key(tracks, uuid, row)
-        track[row] = uuid
-        top[row] = -1
-        used[0] = row + 1
-    return row
-
-
-@compiled
-def open_slice(nodes: Ints, top: Ints, used: Ints, row: int, name: int, time_ns: int, kind: int) -> None:
-    # its owner leaves room for one
-    node = used[1]
-    used[1] = nodes[node, 0]
-    nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3] = top[row], name, time_ns, kind
-    top[row] = node
-
-
-@compiled
-def close_slice(nodes: Ints, top: Ints, used: Ints, row: int) -> tuple[int, int, int]:
-    # name, start and kind of the innermost open slice, which is taken away
-    node = top[row]
-    top[row] = nodes[node, 0]
-    nodes[node, 0] = used[1]
-    used[1] = node
-    return nodes[node, 1], nodes[node, 2], nodes[node, 3]
-
-
-@compiled
+@borrowed
 def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     # (value, offset after it), -1 for a number that does not end
-    value = 0
+    value: Any = 0
     shift = 0
     while at < end and shift <= 63:
         byte = np.int64(data[np.uint64(at)])  # an unsigned index needs no wrap-around check
@@ -227,7 +115,7 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return value, -1
 
 
-@compiled
+@borrowed
 def scan_events(tables: EventTables, data: Bytes, at: int) -> tuple[int, int]:
     """Takes packets from ``at`` on and returns where the first one lies that was not taken, and why.
 
@@ -345,9 +233,8 @@ def scan_events(tables: EventTables, data: Bytes, at: int) -> tuple[int, int]:
                 if width > stop - place:
                     return at, ODD
                 if number == 44 and wire == 1:
-                    amount, double = 0, 1
-                    for k in range(8):
-                        amount |= np.int64(data[place + k]) << (8 * k)
+                    double = 1
+                    amount = load_eight(data, place)
                 elif number < _FIELDS and (_NUMBERS | _TEXTS | _DOUBLE) >> number & 1:
                     return at, ODD
                 place += width
@@ -365,9 +252,7 @@ def scan_events(tables: EventTables, data: Bytes, at: int) -> tuple[int, int]:
                     if name == EMPTY or name == -1:
                         return at, ODD
                     name = -2 - name
-                    name = intern_word(
-                        pool, spans, hashes, places, words, told_pool, told[name, 0], told[name, 1]
-                    )
+                    name = intern_word(pool, spans, hashes, places, words, told_pool, told[name, 0], told[name, 1])
                     if name < 0:
                         return at, FULL
                     put_key(iids, key, name)

@@ -64,9 +64,7 @@ def first(message: Message, name: str, default: Any) -> Any:
     return values[-1] if values else default
 
 
-def iter_packets(
-    path: Path, log: FindingLog, *, scan: Callable[[bytes, int], int] | None = None
-) -> Iterator[Message]:
+def iter_packets(path: Path, log: FindingLog, *, scan: Callable[[bytes, int], int] | None = None) -> Iterator[Message]:
     """Yields the packets of a trace in file order; a packet that is cut or damaged is said and left out.
 
     Args:

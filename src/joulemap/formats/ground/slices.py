@@ -96,10 +96,10 @@ class SliceColumns:
         table = {"name": self._names, "track": self._tracks, "kind": self._kinds}[what]
         return [table.put(word) for word in words]
 
-    def append(self, start_ns: NDArray[np.int64], end_ns: NDArray[np.int64], *indices: NDArray[np.int32]) -> None:
+    def append(self, start_ns: NDArray[np.int64], end_ns: NDArray[np.int64], *indices: NDArray[Any]) -> None:
         """Appends slices that are in range, by their indices of name, track and kind, each (n,)."""
-        columns: list[array[int]] = [self._start, self._end, self._name, self._track, self._kind]
-        for column, values in zip(columns, (start_ns, end_ns, *indices), strict=True):
+        columns: list[Any] = [self._start, self._end, self._name, self._track, self._kind]
+        for column, values in zip(columns, [start_ns, end_ns, *indices], strict=True):
             column.frombytes(values.tobytes())
 
     def extend(self, tracks: list[str], names: list[str], kinds: list[str], columns: tuple[NDArray[Any], ...]) -> None:
@@ -215,7 +215,7 @@ class SliceColumns:
         return (timeline,)
 
     def _close(self) -> None:
-        left = [(at, name) for at, stack in self._open.items() for name, _, _ in stack]
+        left = [(at, name) for at, stack in sorted(self._open.items()) for name, _, _ in stack]
         self._open.clear()
         if left:
             names = list(self._names.index)
@@ -263,7 +263,8 @@ def _order(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> NDArray[np
     Words are sorted in vectors, several times faster than two keys are; only equal starts are looked at again.
     """
     order = np.argsort(start_ns)
-    same = start_ns[order[1:]] == start_ns[order[:-1]]
+    ordered = start_ns[order]
+    same = ordered[1:] == ordered[:-1]
     if same.any():
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         rows = order[tied]

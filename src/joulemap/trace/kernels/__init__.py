@@ -1,4 +1,4 @@
-"""Compiled loops: integrals of slices, bins for the eye, the sweep over nested slices. Imported late: numba comes along.
+"""Compiled loops: integrals of slices, bins for the eye, the sweep over nested slices; imported late, with numba.
 
 Every kernel has a twin that runs without numba and gives the same figures.
 """

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.kernels.compiling import compiled, vectorised
+from joulemap.trace.kernels.compiling import borrowed, vectorised
 from joulemap.trace.kernels.integrals import BLOCK, add, piece, run_at
 
 __all__ = ["bin_uniform"]
@@ -38,7 +38,7 @@ def _survey(power_w: _Power, bits: _Bits, sign: int, mask: int) -> tuple[float, 
     return total, low, high
 
 
-@compiled
+@borrowed
 def bin_uniform(
     power_w: _Power,
     bits: _Bits,

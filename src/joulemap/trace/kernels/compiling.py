@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # numba's own
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["compiled", "prefetch_row", "vectorised"]
+__all__ = ["borrowed", "compiled", "prefetch_row", "vectorised"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -24,6 +24,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def compiled(function: _Function) -> _Function:
     """Returns the function compiled without the interpreter's lock; every rounding is as written."""
     result: _Function = numba.njit(cache=True, nogil=True)(function)
+    return result
+
+
+def borrowed(function: _Function) -> _Function:
+    """Returns the same as :func:`compiled` for a function that makes no array and keeps none: nothing is counted.
+
+    Handing arrays on counts their users by atomic operations; in a loop over small things that costs more than they do.
+    """
+    result: _Function = numba.njit(cache=True, nogil=True, _nrt=False)(function)
     return result
 
 
@@ -37,7 +46,7 @@ def vectorised(function: _Function) -> _Function:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def prefetch_row(_typing: Any, table: Any, row: Any) -> Any:
+def prefetch_row(_typing: Any, table: Any, row: Any) -> Any:  # noqa: ARG001  typed below, as every index is
     """Asks for a row of a (m, k) table that will be read or written soon; changes nothing.
 
     References:

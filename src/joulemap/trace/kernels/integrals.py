@@ -13,19 +13,19 @@ References:
     D. E. Knuth, The Art of Computer Programming, vol. 2, 4.2.2 (TwoSum).
 """
 
-# ruff: noqa: PLR0913, PLR0917  compiled functions take plain positional arrays: numba knows no records
+# ruff: noqa: D103, PLR0913, PLR0915, PLR0917  compiled functions take plain positional arrays, not records
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.kernels.compiling import compiled, prefetch_row, vectorised
+from joulemap.trace.kernels.compiling import borrowed, prefetch_row, vectorised
 
 __all__ = ["BLOCK", "add", "integrate_edges", "integrate_uniform", "piece", "run_at"]
 
 _Power = NDArray[np.float32] | NDArray[np.float64]
 
-_AHEAD = 24  # bounds: a row of a large table takes as long to arrive as so many bounds to pass
+_AHEAD = 16  # bounds: a row of a large table takes as long to arrive as so many bounds to pass
 BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-15 whatever the length of a segment
 
 
@@ -57,7 +57,7 @@ def _span_sum_point(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
     return 0.5 * total
 
 
-@compiled
+@borrowed
 def add(high: float, low: float, term: float) -> tuple[float, float]:
     # (high + low) + term as a normalised double-double
     total = high + term
@@ -67,7 +67,7 @@ def add(high: float, low: float, term: float) -> tuple[float, float]:
     return high, low - (high - total)
 
 
-@compiled
+@borrowed
 def piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: float) -> float:
     # energy of [a, b] inside one interval of length step, power linear from here to next (equal for a mean)
     a, b = span_ns
@@ -76,7 +76,7 @@ def piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: f
     return (b - a) * (here_w * ((step_ns - a) + (step_ns - b)) + next_w * (a + b)) / (2.0 * step_ns)
 
 
-@compiled
+@borrowed
 def run_at(runs: NDArray[np.int64], run: int, k: int) -> tuple[int, int, int]:
     # the run that holds sample k, else the next one, with its bounds; an empty one when there is none
     while run < len(runs) and runs[run, 1] <= k:
@@ -86,7 +86,7 @@ def run_at(runs: NDArray[np.int64], run: int, k: int) -> tuple[int, int, int]:
     return run, runs[run, 0], runs[run, 1]
 
 
-@compiled
+@borrowed
 def _advance_uniform(
     power_w: _Power,
     span: tuple[int, int],
@@ -112,7 +112,7 @@ def _advance_uniform(
     return high, low
 
 
-@compiled
+@borrowed
 def integrate_uniform(
     power_w: _Power,
     step_ns: float,
@@ -179,10 +179,11 @@ def integrate_uniform(
                 whole_w = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = piece(here_w, next_w, (0.0, here_ns), step_ns)
                 opened[row, 0] = whole_w * step_ns + (opened[row, 2] + tail_wns)
-    energy_wns[:] = opened[:, 0]
+    for row in range(m):
+        energy_wns[row] = opened[row, 0]
 
 
-@compiled
+@borrowed
 def _seek(edges_ns: NDArray[np.int64], low: int, bound_ns: int) -> int:
     # last edge at or before the bound, galloping from low: bounds arrive in order
     n = len(edges_ns)
@@ -200,7 +201,7 @@ def _seek(edges_ns: NDArray[np.int64], low: int, bound_ns: int) -> int:
     return low
 
 
-@compiled
+@borrowed
 def _advance_edges(
     power_w: _Power,
     edges_ns: NDArray[np.int64],
@@ -230,13 +231,13 @@ def _advance_edges(
     return high, low
 
 
-@compiled
+@borrowed
 def _offset(whole_ns: NDArray[np.int64], part_ns: NDArray[np.float64], j: int, edge_ns: int) -> float:
     offset_ns = np.float64(whole_ns[j] - edge_ns)
     return offset_ns + part_ns[j] if len(part_ns) else offset_ns
 
 
-@compiled
+@borrowed
 def integrate_edges(
     power_w: _Power,
     edges_ns: NDArray[np.int64],
@@ -306,4 +307,5 @@ def integrate_edges(
                 whole_wns = (high - opened[row, 0]) + (low - opened[row, 1])
                 tail_wns = piece(here_w, next_w, (0.0, here_ns), step_ns)
                 opened[row, 0] = whole_wns + (opened[row, 2] + tail_wns)
-    energy_wns[:] = opened[:, 0]
+    for row in range(m):
+        energy_wns[row] = opened[row, 0]
