@@ -52,7 +52,7 @@ class LiveMeter(Protocol):
 
 
 class RecordingSession(Protocol):
-    """Records meters between ``start`` and ``stop``. The sampling process is one, a simulated runtime's meter another."""
+    """Records meters from ``start`` to ``stop``: the sampling process, or a simulated runtime with its own meter."""
 
     @property
     def clock(self) -> Clock:
