@@ -68,7 +68,9 @@ def locate_instants(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Fl
     step_ns = trace.step_ns
     if relative_ns.dtype == np.int64 and step_ns.is_integer():
         index = np.floor_divide(relative_ns, np.int64(step_ns), dtype=np.int64)  # in vectors, unlike divmod
-        return index, np.subtract(relative_ns, index * np.int64(step_ns), dtype=np.int64).astype(np.float64)
+        rest_ns = index * np.int64(step_ns)
+        np.subtract(relative_ns, rest_ns, out=rest_ns)
+        return index, rest_ns.astype(np.float64)
     offset_ns = np.fmod(relative_ns.astype(np.float64), step_ns)
     return np.rint((relative_ns - offset_ns) / step_ns).astype(np.int64), offset_ns
 

@@ -269,6 +269,35 @@ def test_the_end_of_an_empty_slice_may_come_before_its_start(edges: bool) -> Non
         assert at_rest.energy_j.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("step_ns", [1, 3, 500, 999_999_937])
+def test_bounds_come_back_from_their_words_as_whole_numbers_say(step_ns: int) -> None:
+    from joulemap.trace import kernels
+
+    rng = np.random.default_rng(step_ns)
+    edge = rng.integers(0, 2**52 // step_ns, 500) * step_ns
+    bounds = np.concatenate([edge, edge + step_ns - 1, rng.integers(0, 2**52, 1000), [0, 2**52 - 1, 0, 2**52 - 1]])
+    bounds = np.minimum(bounds, 2**52 - 1)
+    start, end = bounds[: bounds.size // 2], bounds[bounds.size // 2 :]
+    words, where, part = np.empty(bounds.size, np.int64), np.empty(bounds.size, np.int64), np.empty(bounds.size)
+    kernels.pack_bounds(start, end, 11, words)
+    words.sort()
+    kernels.unpack_bounds(words, 11, step_ns, where, part)
+    assert sorted(words.tolist()) == list(range(bounds.size))
+    assert (where.tolist(), part.tolist()) == tuple(column.tolist() for column in np.divmod(bounds[words], step_ns))
+    assert (np.diff(bounds[words]) >= 0).all()
+
+
+def test_halves_side_by_side_say_what_one_pass_says() -> None:
+    rng = np.random.default_rng(12)
+    trace = build_trace(rng.random(5000), gaps=[[100, 250]])
+    start = rng.integers(-5000, trace.end_ns, 200_001)  # so many that two threads share them
+    end = start + rng.integers(0, 90_000, start.size)
+    whole = integrate_energy(trace, start, end, backend="numba")
+    part = integrate_energy(trace, start[:5000], end[:5000], backend="numba")
+    assert whole.energy_j[:5000] == pytest.approx(part.energy_j, rel=1e-12, abs=0)
+    assert whole.energy_j == pytest.approx(integrate_energy(trace, start, end, backend="numpy").energy_j, rel=1e-12)
+
+
 def test_mean_power_divides_by_what_was_seen() -> None:
     trace = build_trace(np.array([2, 0, 4], np.float32), gaps=[[1, 2]])
     got = mean_power(trace, np.array([0, 1100]), np.array([3000, 1900]))
