@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def iter_packets(path: Path, log: FindingLog, *, scan: Callable[[bytes, int], in
     """
     with open_bytes(path) as handle:
         head = handle.read(4096)
-        if is_text(head):
+        if is_text(head.removeprefix(BOM_UTF8)):
             yield from _text_packets(head + handle.read(_TEXT_LIMIT_B), path.name)
             return
         framer = _Framer(path.name, log, head, scan)
@@ -98,7 +99,7 @@ def _text_packets(body: bytes, name: str) -> list[Message]:
             hint="Give the binary trace instead.",
             slug="recording-too-large",
         )
-    return parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=name).get("packet", [])
+    return parse_text_messages(SCHEMA, "Trace", body.decode("utf-8-sig", "replace"), place=name).get("packet", [])
 
 
 class _Framer:
