@@ -161,7 +161,7 @@ def test_both_ways_say_the_same(data: bytes) -> None:
 
 
 @pytest.mark.soak
-@settings(deadline=None, max_examples=20_000)
+@settings(deadline=None, max_examples=5_000)
 @given(data=traces())
 def test_both_ways_say_the_same_of_very_many_traces(data: bytes) -> None:
     assert told(data, "numba") == told(data, "numpy")
