@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from joulemap.errors import SetupError
 from joulemap.trace.instants import clip_instants, locate_instants, relate_instants
-from joulemap.trace.integrate import Backend, IntegratedEnergy, covered_between_s, integrate_between
-from joulemap.trace.reference import Positions, Samples, integrate_positions
+from joulemap.trace.integrate import Backend, IntegratedEnergy, covered_between_s, integrate_between, integrate_energy
+from joulemap.trace.reference import Positions, Samples, accumulate, integrate_positions
 from joulemap.trace.streamed import Factor, StreamedTrace, Trace, gap_ranges, multiply
 
-__all__ = ["Consumer", "Found", "InstantEnergies", "Part", "run_pass", "sum_between"]
+__all__ = ["Consumer", "Found", "InstantEnergies", "Part", "run_pass", "sum_between", "sum_slices"]
 
 _NUMBA_PAYS = 20_000_000  # samples from which importing numba costs less than it saves
 
@@ -257,3 +257,30 @@ def sum_between(trace: Trace, instants_ns: Ints, *, backend: Backend = "auto") -
     found = run_pass(trace, [between], backend=backend)
     covered_s = covered_between_s(trace, found.gaps, at_ns)
     return IntegratedEnergy(energy_j=between.found.energy_j, covered_s=covered_s)
+
+
+def sum_slices(trace: Trace, start_ns: Ints, end_ns: Ints, *, backend: Backend = "auto") -> IntegratedEnergy:
+    """Returns the energy of every slice, (m,) J, and its seen time, (m,) s, in one pass over any trace.
+
+    Args:
+        trace: in memory or streamed.
+        start_ns: (m,) int64 ns on the trace's clock.
+        end_ns: (m,) ns, each >= its start.
+        backend: as for :func:`joulemap.trace.integrate_energy`.
+
+    Raises:
+        ValueError: an end lies before its start.
+    """
+    if not isinstance(trace, StreamedTrace):
+        return integrate_energy(trace, start_ns, end_ns, backend=backend)
+    if bool(np.any(end_ns < start_ns)):
+        raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
+    instants_ns, place = np.unique(np.concatenate([start_ns, end_ns]), return_inverse=True)
+    held = sum_between(trace, instants_ns, backend=backend)
+    energy = [np.concatenate([zero, part]) for zero, part in zip(np.zeros((2, 1)), accumulate(held.energy_j))]
+    covered = [np.concatenate([zero, part]) for zero, part in zip(np.zeros((2, 1)), accumulate(held.covered_s))]
+    first, last = place[: start_ns.size], place[start_ns.size :]
+    return IntegratedEnergy(
+        energy_j=(energy[0][last] - energy[0][first]) + (energy[1][last] - energy[1][first]),
+        covered_s=(covered[0][last] - covered[0][first]) + (covered[1][last] - covered[1][first]),
+    )

@@ -17,7 +17,7 @@ from joulemap.trace.channel import Channel
 from joulemap.trace.clock import Clock
 from joulemap.trace.trace import EnergyTrace, whole_step_ns
 
-__all__ = ["Factor", "SampleSource", "StreamedTrace", "Trace", "gap_ranges"]
+__all__ = ["Factor", "SampleSource", "StreamedTrace", "Trace", "cut_window", "gap_ranges", "multiply", "shift_trace"]
 
 Factor = NDArray[np.float32] | NDArray[np.float64]
 
@@ -100,10 +100,6 @@ class StreamedTrace:
         """Number of samples inside the gaps that are known."""
         return 0 if self.gaps is None else int((self.gaps[:, 1] - self.gaps[:, 0]).sum())
 
-    def shifted(self, shift_ns: int) -> StreamedTrace:
-        """Returns the trace as if it had been recorded later by some ns."""
-        return replace(self, start_ns=self.start_ns + shift_ns)
-
     def load(self, first: int, last: int) -> EnergyTrace:
         """Returns the samples of a window as a trace of its own; the window must fit in memory.
 
@@ -132,6 +128,34 @@ class StreamedTrace:
 
 Trace = EnergyTrace | StreamedTrace
 """A trace in memory, or one that is streamed."""
+
+
+def shift_trace(trace: Trace, shift_ns: int) -> Trace:
+    """Returns the trace as if it had been recorded later by some ns."""
+    if isinstance(trace, StreamedTrace):
+        return replace(trace, start_ns=trace.start_ns + shift_ns)
+    edges_ns = None if trace.edges_ns is None else trace.edges_ns + np.int64(shift_ns)
+    return replace(trace, start_ns=trace.start_ns + shift_ns, edges_ns=edges_ns)
+
+
+def cut_window(trace: Trace, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Returns the samples of a window, (k,) W, and which of them were seen; a lost one is 0.
+
+    Args:
+        trace: in memory or streamed.
+        first: sample to begin with.
+        last: sample after the last one; both are moved into the trace.
+    """
+    first, last = max(first, 0), min(last, trace.n)
+    if isinstance(trace, StreamedTrace):
+        window = trace.load(first, last)
+        power_w, gaps, origin = window.power_w.astype(np.float64), window.gaps, 0
+    else:
+        power_w, gaps, origin = trace.power_w[first:last].astype(np.float64), trace.gaps, first
+    seen = np.ones(power_w.size, np.bool_)
+    for begin, end in gaps:
+        seen[max(int(begin) - origin, 0) : max(int(end) - origin, 0)] = False
+    return power_w, seen
 
 
 def multiply(factors: tuple[Factor, ...], correction: tuple[float, float, float], out: NDArray[np.float64]) -> None:

@@ -25,11 +25,20 @@ from joulemap.trace import sweep_steps
 from joulemap.trace.instants import Timed
 from joulemap.trace.integrate import Backend, covered_between_s, integrate_between
 from joulemap.trace.pages import release_samples
-from joulemap.trace.passes import InstantEnergies, Part
-from joulemap.trace.streamed import StreamedTrace
+from joulemap.trace.passes import InstantEnergies, Part, run_pass
+from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.trace.trace import EnergyTrace
 
-__all__ = ["MAX_PATHS", "GroupedSlices", "Split", "StreamedSweep", "Swept", "sweep_energy", "sweep_lost_time"]
+__all__ = [
+    "MAX_PATHS",
+    "GroupedSlices",
+    "Split",
+    "StreamedSweep",
+    "Swept",
+    "sweep_energy",
+    "sweep_lost_time",
+    "sweep_trace",
+]
 
 MAX_PATHS = 1 << 16
 """Distinct paths that a map by path may have."""
@@ -211,6 +220,19 @@ class StreamedSweep:
     def result(self) -> Swept:
         """Returns what the groups hold, after the last part."""
         return self._sweep.result(float(self._energies.energy_j[0]))
+
+
+def sweep_trace(trace: Trace, slices: GroupedSlices, *, split: Split = Split.EQUAL, per_slice: bool = False) -> Swept:
+    """Returns what the groups and the idle time hold of a trace in memory or, by one pass, of a streamed one.
+
+    Raises:
+        ValueError, SetupError: as :func:`sweep_energy`.
+    """
+    if not isinstance(trace, StreamedTrace):
+        return sweep_energy(trace, slices, split=split, per_slice=per_slice)
+    sweep = StreamedSweep(trace, slices, split=split, per_slice=per_slice)
+    run_pass(trace, [sweep])
+    return sweep.result()
 
 
 class _Table:

@@ -173,7 +173,7 @@ def test_the_stream_gives_chunks_in_order_with_two_signals(tmp_path: Path, monke
     with open_jls(tmp_path / "a.jls") as session:
         current, voltage = session.signals[:2]
         seen = [
-            (at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in session.stream((current, voltage), 100, 4000)
+            (at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in session.stream((current, voltage), (100, 100), 4000)
         ]
     assert [at for at, _, _ in seen] == [0, 1024, 2048, 3072]
     assert sum(size for _, size, _ in seen) == 4000

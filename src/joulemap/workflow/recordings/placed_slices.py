@@ -13,8 +13,10 @@ from joulemap.analysis.mapping.placement import place_slices
 from joulemap.estimate import Estimate
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow
-from joulemap.trace import EnergyTrace, Timeline, integrate_between
-from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
+from joulemap.trace import Timeline
+from joulemap.trace.passes import sum_between
+from joulemap.trace.streamed import Trace
+from joulemap.trace.sweep import GroupedSlices, Split, sweep_trace
 from joulemap.workflow.recordings.map_bundle import MappedRecording
 
 __all__ = ["Counters", "PlacedSlices", "bin_power", "list_nesting", "place_energies"]
@@ -59,7 +61,7 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
     grouping = group_slices(timeline, MapKey.NAME)
     span = max(t.start_ns for t in mapped.traces), min(t.end_ns for t in mapped.traces)
     placed = place_slices(timeline, grouping, clock, span)
-    swept = [sweep_energy(t, placed.slices, split=split, per_slice=True) for t in mapped.traces]
+    swept = [sweep_trace(t, placed.slices, split=split, per_slice=True) for t in mapped.traces]
     energy_j = np.sum([s.slice_energy_j for s in swept], axis=0)
     self_j = np.sum([s.slice_self_j for s in swept], axis=0)
     order = np.arange(len(timeline)) if placed.order is None else placed.order
@@ -108,7 +110,7 @@ def _spread(
 
 
 def bin_power(
-    traces: tuple[EnergyTrace, ...],
+    traces: tuple[Trace, ...],
 ) -> tuple[Counters, float]:
     """Returns the counters and the length of a bin, s."""
     begin, end = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
@@ -123,7 +125,7 @@ def bin_power(
     else:
         count = min(_BINS, max(t.n for t in traces))
         edges_ns = begin + np.rint(np.linspace(0.0, float(end - begin), count + 1)).astype(np.int64)
-    held = [integrate_between(trace, edges_ns) for trace in traces]
+    held = [sum_between(trace, edges_ns) for trace in traces]
     energy_j = np.sum([h.energy_j for h in held], axis=0)
     covered_s = np.min([h.covered_s for h in held], axis=0)
     power_w = np.divide(energy_j, covered_s, out=np.full(energy_j.size, np.nan), where=covered_s > 0)
