@@ -23,13 +23,11 @@ Ints = NDArray[np.int64]
 
 def write_jls(path: Path, pairs: int, *, seed: int = 1) -> None:
     """Writes current and voltage as an instrument does: noise, and a load that comes and goes."""
-    import pyjls  # noqa: PLC0415  only the process that writes needs it
+    import pyjls
 
     rng = np.random.default_rng(seed)
     writer = pyjls.Writer(str(path))
-    writer.source_def(
-        1, name="bench", vendor="simulated", model="two channels", version="1", serial_number="0001"
-    )
+    writer.source_def(1, name="bench", vendor="simulated", model="two channels", version="1", serial_number="0001")
     for key, (name, unit) in {1: ("current", "A"), 2: ("voltage", "V")}.items():
         writer.signal_def(
             key, source_id=1, signal_type=pyjls.SignalType.FSR, data_type=pyjls.DataType.F32, sample_rate=RATE_HZ,
@@ -52,26 +50,31 @@ def write_jls(path: Path, pairs: int, *, seed: int = 1) -> None:
     writer.close()
 
 
-def draw_slices(count: int, pairs: int) -> tuple[Ints, Ints, Ints]:
+def draw_slices(count: int, pairs: int, *, seed: int = 2) -> tuple[Ints, Ints, Ints]:
     """Returns start and end, ns from the start of the recording, and the number of the name, in order of start."""
+    rng = np.random.default_rng(seed)
     runs = max(count // PER_INFERENCE, 1)
     span_ns = int(pairs * STEP_NS * 0.98)
     period = span_ns / runs
     start = np.empty((runs, PER_INFERENCE), np.int64)
     end, name = np.empty_like(start), np.empty_like(start)
     begin = (np.arange(runs) * period).astype(np.int64) + span_ns // 100
-    length = int(period * 0.95)
+    length = (period * rng.uniform(0.85, 0.95, runs)).astype(np.int64)  # no two inferences take the same time
     start[:, 0], end[:, 0], name[:, 0] = begin, begin + length, 0
-    edges = np.linspace(0, length, LAYERS + 1).astype(np.int64)
+    share = rng.uniform(0.5, 1.5, LAYERS)
+    borders = np.concatenate([[0.0], np.cumsum(share) / share.sum()])
+    edges = (length[:, None] * borders).astype(np.int64)
     column = 1
     for layer in range(LAYERS):
-        a, b = int(edges[layer]), int(edges[layer + 1])
-        start[:, column], end[:, column], name[:, column] = begin + a, begin + b - 5, 1 + layer
+        first, last = edges[:, layer], edges[:, layer + 1]
+        start[:, column], end[:, column], name[:, column] = begin + first, begin + last - 5, 1 + layer
         column += 1
         kernels = 9 if layer < LAYERS - 1 else PER_INFERENCE - column
-        inner = np.linspace(a, b - 10, kernels + 1).astype(np.int64)
+        inner = (first[:, None] + (last - first - 10)[:, None] * np.linspace(0.0, 1.0, kernels + 1)).astype(np.int64)
+        inner[:, 1:-1] += rng.integers(-200, 200, (runs, kernels - 1))
+        inner.sort(axis=1)
         for k in range(kernels):
-            start[:, column], end[:, column] = begin + inner[k], begin + inner[k + 1] - 2
+            start[:, column], end[:, column] = begin + inner[:, k], begin + np.maximum(inner[:, k + 1] - 2, inner[:, k])
             name[:, column] = 1 + LAYERS + (layer * 7 + k) % 40
             column += 1
     return start.ravel(), end.ravel(), name.ravel()
@@ -87,14 +90,18 @@ def name_slices() -> tuple[list[str], list[str]]:
 def write_chrome(path: Path, slices: tuple[Ints, Ints, Ints]) -> None:
     """Writes complete events of about 130 bytes each, on UTC by their base."""
     names, kinds = name_slices()
-    heads = [f'{{"ph":"X","cat":"{kind}","name":"{name}","pid":4711,"tid":7,"ts":' for name, kind in zip(names, kinds, strict=True)]
+    heads = [
+        f'{{"ph":"X","cat":"{kind}","name":"{name}","pid":4711,"tid":7,"ts":'
+        for name, kind in zip(names, kinds, strict=True)
+    ]
     tail = f'}},"baseTimeNanoseconds":{START_NS}}}'
     with path.open("w", encoding="ascii") as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         for at in range(0, slices[0].size, 1 << 18):
             part = [column[at : at + (1 << 18)].tolist() for column in slices]
             rows = [
-                f'{heads[n]}{s // 1000}.{s % 1000:03d},"dur":{(e - s) // 1000}.{(e - s) % 1000:03d},"args":{{"id":{k},"stream":7}}}}'
+                f'{heads[n]}{s // 1000}.{s % 1000:03d},"dur":{(e - s) // 1000}.{(e - s) % 1000:03d}'
+                f',"args":{{"id":{k},"stream":7}}}}'
                 for k, (s, e, n) in enumerate(zip(*part, strict=True), at)
             ]
             file.write((",\n" if at else "") + ",\n".join(rows))

@@ -16,7 +16,7 @@ class Watched:
 
     Args:
         seconds: wall clock.
-        peak_b: largest proportional set size of the whole tree, bytes: anonymous, shared and file pages, each counted once.
+        peak_b: largest proportional set size of the whole tree, bytes: anonymous, shared and file pages, each once.
         anon_b: largest part of it that is anonymous or shared memory, bytes.
         code: exit status.
         text: standard output.

@@ -104,7 +104,9 @@ def _write_parts(samples: Path, trace: StreamedTrace) -> NDArray[np.int64]:
     """Writes the samples and returns the gaps that were found on the way."""
     import pyarrow as pa  # noqa: PLC0415  as above
 
-    with open_writer(samples, pa.schema([("power_w", pa.float64())]), encodings={"power_w": "BYTE_STREAM_SPLIT"}) as put:
+    with open_writer(
+        samples, pa.schema([("power_w", pa.float64())]), encodings={"power_w": "BYTE_STREAM_SPLIT"}
+    ) as put:
         regroup = _Regroup(lambda power_w: put(pa.table({"power_w": power_w})))
         gaps = run_pass(trace, [regroup]).gaps
         regroup.flush()
@@ -126,7 +128,9 @@ class _Rows:
                 rows = file.metadata.row_group(group).num_rows
                 begin, end = max(first, at), min(last, at + rows)
                 if begin < end:
-                    power_w = file.read_row_group(group, columns=["power_w"]).column(0).to_numpy()[begin - at : end - at]
+                    power_w = (
+                        file.read_row_group(group, columns=["power_w"]).column(0).to_numpy()[begin - at : end - at]
+                    )
                     yield begin, (self._with_gaps(power_w, begin),)
                 at += rows
 

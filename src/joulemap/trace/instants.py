@@ -7,7 +7,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Instants", "Timed", "clip_instants", "locate_instants", "relate_instants", "sort_instants", "split_instants"]
+__all__ = [
+    "Instants",
+    "Timed",
+    "clip_instants",
+    "locate_instants",
+    "relate_instants",
+    "sort_instants",
+    "split_instants",
+]
 
 Instants = NDArray[np.int64] | NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -172,9 +172,8 @@ def test_the_stream_gives_chunks_in_order_with_two_signals(tmp_path: Path, monke
     write_jls(tmp_path / "a.jls", 5000)
     with open_jls(tmp_path / "a.jls") as session:
         current, voltage = session.signals[:2]
-        seen = [
-            (at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in session.stream((current, voltage), (100, 100), 4000)
-        ]
+        stream = session.stream((current, voltage), (100, 100), 4000)
+        seen = [(at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in stream]
     assert [at for at, _, _ in seen] == [0, 1024, 2048, 3072]
     assert sum(size for _, size, _ in seen) == 4000
     assert all(volts == pytest.approx(3.3) for _, _, volts in seen)

@@ -1,4 +1,4 @@
-"""How a file that a bundle refers to is known again without reading all of it: its time of change and some of its bytes.
+"""How a file that a bundle refers to is known again without reading all of it: by its time and some of its bytes.
 
 A file is taken as unchanged when its size, the time of its last change and the bytes at sixty-four places are those of
 the import. Where the time differs (a copy, a touch) the whole file is compared by its SHA-256. So only who changes

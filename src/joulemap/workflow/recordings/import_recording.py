@@ -229,8 +229,7 @@ def _summarise(recording: Recording, entry: RecordingEntry) -> dict[str, object]
         "embedded": entry.embedded,
         "sources": [{"name": s.name, "size_b": s.size_b, "sha256": s.sha256} for s in recording.sources],
         "traces": [
-            _trace(stored.name, trace)
-            for stored, trace in zip(entry.traces, recording.all_traces, strict=True)
+            _trace(stored.name, trace) for stored, trace in zip(entry.traces, recording.all_traces, strict=True)
         ],
         "timelines": [
             _timeline(section, timeline) for section, timeline in zip(entry.timelines, recording.timelines, strict=True)
