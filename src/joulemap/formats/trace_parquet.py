@@ -157,9 +157,7 @@ def open_trace(samples: Path, description: Path) -> Trace:
         shape = _build(document | {"n": 0, "gaps": []}, np.empty(0), None)
         if shape.channel.kernel.kind is KernelKind.POINT:
             return read_trace(samples, description)[0]
-        rows = open_parquet(samples, lambda file: int(file.metadata.num_rows))
-        if rows != n:
-            raise ValueError(f"holds {rows} samples, its description says {n}")
+        open_parquet(samples, lambda file: _check_rows(file, n))
         gaps = np.array(document["gaps"], np.int64).reshape(-1, 2)
         return StreamedTrace(
             clock=shape.clock,
@@ -216,9 +214,13 @@ def _describe(trace: Trace, markers: Sequence[Marker]) -> dict[str, object]:
     }
 
 
-def _read_samples(file: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+def _check_rows(file: Any, n: int) -> None:
     if file.metadata.num_rows != n:
         raise ValueError(f"holds {file.metadata.num_rows} samples, its description says {n}")
+
+
+def _read_samples(file: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    _check_rows(file, n)
     names = file.schema_arrow.names
     dtype = file.schema_arrow.field("power_w").type.to_pandas_dtype()
     power_w = np.empty(n, dtype)

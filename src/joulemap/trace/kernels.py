@@ -5,7 +5,7 @@ slice is made of a head (the rest of its first interval), whole intervals, and a
 head and tail are computed directly and the whole intervals as the difference of two double-double prefixes, so that
 nothing cancels. Segments are summed in blocks and each block is added by TwoSum.
 
-This is the only module of the house that imports numba; it is imported late, by ``integrate`` alone. Its twin in
+This is the only module of the house that imports numba; it is imported late, when the work pays for it. Its twin in
 plain numpy is ``reference``. It must not know clocks, channels or traces: positions and power come in as arrays.
 
 References:
@@ -44,18 +44,20 @@ BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-
 
 
 def compiled(function: _Function) -> _Function:
+    """Returns the function compiled when it is first called; what was compiled once is kept on disk."""
     made: _Function = numba.njit(cache=True, nogil=True)(function)
     return made
 
 
 def vectorised(function: _Function) -> _Function:
-    # reassociation lets LLVM add in vectors; NaN and infinity keep their meaning
+    """Returns the function compiled so that sums may be added in any order: in vectors. NaN keeps its meaning."""
     made: _Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
     return made
 
 
 @vectorised
 def span_sum(power_w: _Power) -> float:
+    """Returns the plain sum of samples, W."""
     # over a view, never range(a, b): the wrap-around check of negative indices would keep SIMD away (7 times slower)
     total = 0.0
     for k in range(len(power_w)):
@@ -84,7 +86,7 @@ def _span_sum_point(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
 
 @compiled
 def add(high: float, low: float, term: float) -> tuple[float, float]:
-    # (high + low) + term as a normalised double-double
+    """Returns (high + low) + term as a normalised double-double."""
     total = high + term
     back = total - high
     low += (high - (total - back)) + (term - back)

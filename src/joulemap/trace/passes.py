@@ -277,10 +277,12 @@ def sum_slices(trace: Trace, start_ns: Ints, end_ns: Ints, *, backend: Backend =
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     instants_ns, place = np.unique(np.concatenate([start_ns, end_ns]), return_inverse=True)
     held = sum_between(trace, instants_ns, backend=backend)
-    energy = [np.concatenate([zero, part]) for zero, part in zip(np.zeros((2, 1)), accumulate(held.energy_j))]
-    covered = [np.concatenate([zero, part]) for zero, part in zip(np.zeros((2, 1)), accumulate(held.covered_s))]
     first, last = place[: start_ns.size], place[start_ns.size :]
-    return IntegratedEnergy(
-        energy_j=(energy[0][last] - energy[0][first]) + (energy[1][last] - energy[1][first]),
-        covered_s=(covered[0][last] - covered[0][first]) + (covered[1][last] - covered[1][first]),
-    )
+    energy_j, covered_s = (_differences(part, first, last) for part in (held.energy_j, held.covered_s))
+    return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
+
+
+def _differences(between: Floats, first: Ints, last: Ints) -> Floats:
+    """Returns the sums of what lies between two instants each, (m,), by running sums that keep their digits."""
+    high, low = (np.concatenate([np.zeros(1), part]) for part in accumulate(between))
+    return np.asarray((high[last] - high[first]) + (low[last] - low[first]), np.float64)
