@@ -22,7 +22,7 @@ from joulemap.trace.integrate import Backend, IntegratedEnergy, covered_between_
 from joulemap.trace.reference import Positions, Samples, accumulate, integrate_positions
 from joulemap.trace.streamed import Factor, StreamedTrace, Trace, gap_ranges, multiply
 
-__all__ = ["Consumer", "Found", "InstantEnergies", "Part", "run_pass", "sum_between", "sum_slices"]
+__all__ = ["Consumer", "Found", "InstantEnergies", "Part", "load_steps", "run_pass", "sum_between", "sum_slices"]
 
 _NUMBA_PAYS = 20_000_000  # samples from which importing numba costs less than it saves
 
@@ -97,6 +97,12 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
         for consumer in consumers:
             consumer.take(part)
     return Found(energy_j=math.fsum(sums) * trace.step_ns * 1e-9, lost=lost, gaps=_join(gaps))
+
+
+def load_steps(samples: int) -> None:
+    """Loads what a pass over so many samples will use, so that it can be had while something else is waited for."""
+    if _takes_compiled(samples, "auto"):
+        from joulemap.trace import stream_kernels  # noqa: F401, PLC0415  as below
 
 
 def _clean(

@@ -28,7 +28,7 @@ __all__ = ["IdlePower", "Separated", "cut_to_slices", "separate_rows"]
 
 _MAX_GROUPS = 96
 _MAX_CELLS = 8_000_000  # design entries: 64 MB
-_MAX_SLICES = 400_000
+_MAX_SLICES = 100_000
 _CLUSTER = 8
 """Neighbouring samples that may share an error: the unit of the robust covariance."""
 _DISTINCT = 1e-9

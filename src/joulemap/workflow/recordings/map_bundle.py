@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -23,7 +25,8 @@ from joulemap.records.finding import Finding, Severity, Validity, worst
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import ClockKind, Timeline
-from joulemap.trace.streamed import Trace
+from joulemap.trace.passes import load_steps
+from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.workflow.plain import plain
 from joulemap.workflow.recordings.map_profile import map_profile
 from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
@@ -123,9 +126,11 @@ def map_recording(
     published, shown = apply_rule(recordings, request.rule, named) if request.rule else (None, None)
     names, findings = _choose_traces(recordings, request.traces, shown)
     entry = recordings.entry_of(names[0])
-    traces = [recordings.open_trace(name) for name in names]
-    timeline_name = _choose_timeline(recordings, request.timeline, entry, traces[0])
-    timeline = recordings.load_timeline(timeline_name) if timeline_name else None
+    with ThreadPoolExecutor(1) as aside:  # the process that reads a recording starts while the timeline is loaded
+        opening = [aside.submit(_open, recordings, name) for name in names]
+        timeline_name = _choose_timeline(recordings, request.timeline, entry, lambda: opening[0].result())
+        timeline = recordings.load_timeline(timeline_name) if timeline_name else None
+        traces = [opened.result() for opened in opening]
     meter = _meter(request, entry, traces)
     traces = [correct_trace(trace, meter) for trace in traces]
     clock = None
@@ -154,6 +159,13 @@ def map_recording(
         meter=meter,
     )
     return mapped, published
+
+
+def _open(recordings: RecordingBundle, name: str) -> Trace:
+    trace = recordings.open_trace(name)
+    if isinstance(trace, StreamedTrace):
+        load_steps(trace.n)
+    return trace
 
 
 def _units(
@@ -212,11 +224,14 @@ def _refuse_overlap(recordings: RecordingBundle, names: tuple[str, ...]) -> None
                 )
 
 
-def _choose_timeline(recordings: RecordingBundle, wanted: str, entry: RecordingEntry, trace: Trace) -> str:
+def _choose_timeline(
+    recordings: RecordingBundle, wanted: str, entry: RecordingEntry, opened: Callable[[], Trace]
+) -> str:
     if wanted or not recordings.timelines:
         return wanted
     if len(recordings.timelines) == 1:
         return recordings.timelines[0]
+    trace = opened()
     own = [section.rsplit("/", 1)[-1].removesuffix(".parquet") for section in entry.timelines]
     on_clock = [name for name in own if recordings.load_timeline(name).clock == trace.clock]
     if len(own) == 1 or len(on_clock) == 1:
