@@ -35,6 +35,7 @@ __all__ = [
     "Split",
     "StreamedSweep",
     "Swept",
+    "list_events",
     "sweep_energy",
     "sweep_lost_time",
     "sweep_trace",
@@ -340,6 +341,23 @@ def _result(table: _Table, tail: float, per_slice: tuple[Floats, Floats], slices
         slice_energy_j=per_slice[0],
         slice_self_j=per_slice[1],
     )
+
+
+def list_events(start_ns: Ints, end_ns: Ints, *, backend: Backend = "auto") -> Iterator[tuple[Ints, Ints]]:
+    """Yields the starts and ends of slices in order of time, ends before starts of one instant, a chunk at a time.
+
+    Args:
+        start_ns: (n,) ns, in order, the longer slice first where two start together.
+        end_ns: (n,) ns, each >= its start.
+        backend: as for :func:`sweep_energy`.
+
+    Yields:
+        Instants, ns, and twice the slice, plus 1 for its end; a slice without length has a start alone. The next step
+        overwrites both.
+    """
+    group = np.zeros(start_ns.size, np.int32)
+    slices = GroupedSlices(start_ns=start_ns, end_ns=end_ns, group=group, groups=1, track=group, tracks=1)
+    yield from _events(slices, _steps(start_ns.size, backend)[0])
 
 
 def _events(slices: GroupedSlices, advance: Callable[..., int]) -> Iterator[tuple[Ints, Ints]]:
