@@ -209,7 +209,7 @@ def _inputs(
     separated = None
     mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
     if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
-        separated = separate_rows(*cut_to_slices(traces[0], plan.placed.slices), groups, facts)
+        separated = separate_rows(*cut_to_slices(traces[0], plan.placed.slices, groups), groups, facts)
     return RowInputs(
         swept=swept,
         lost_s=sums.lost_s,

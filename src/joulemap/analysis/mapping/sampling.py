@@ -9,7 +9,8 @@ import numpy as np
 
 from joulemap.trace import EnergyTrace, integrate_between
 from joulemap.trace.pages import release_samples
-from joulemap.trace.streamed import Trace, cut_window
+from joulemap.trace.passes import run_pass
+from joulemap.trace.streamed import StreamedTrace, Trace, cut_window
 
 __all__ = ["TraceFacts", "describe_samples", "describe_trace", "sample_lengths_s", "trace_energy_j"]
 
@@ -42,8 +43,11 @@ class TraceFacts:
     spread_w: float
 
 
-def trace_energy_j(trace: EnergyTrace) -> tuple[float, float]:
+def trace_energy_j(trace: Trace) -> tuple[float, float]:
     """Returns the energy of the whole trace, J, and the time that was seen, s."""
+    if isinstance(trace, StreamedTrace):
+        found = run_pass(trace, ())
+        return found.energy_j, (trace.n - found.lost) * trace.step_ns * 1e-9
     parts = trace.n // _PART + 1
     edges_ns = trace.start_ns + np.rint(np.linspace(0.0, 1.0, parts + 1) * (trace.end_ns - trace.start_ns)).astype(
         np.int64

@@ -114,15 +114,16 @@ def _middle(slices: GroupedSlices) -> GroupedSlices:
     return replace(slices, **columns)
 
 
-def cut_to_slices(trace: Trace, slices: GroupedSlices) -> tuple[EnergyTrace, GroupedSlices]:
+def cut_to_slices(trace: Trace, slices: GroupedSlices, groups: int) -> tuple[EnergyTrace, GroupedSlices]:
     """Returns the samples that :func:`separate_rows` looks at, in memory, and the slices among them.
 
-    A trace that is in memory stays whole. Of a streamed one the middle of the slices' time is read, as much as the
-    fit of the fewest rows takes.
+    A trace that is in memory stays whole. Of a streamed one the middle of the slices' time is read, as many samples as
+    a fit of so many rows takes.
 
     Args:
         trace: in memory or streamed.
         slices: in order.
+        groups: rows.
     """
     slices = _middle(slices)
     if isinstance(trace, EnergyTrace):
@@ -130,11 +131,12 @@ def cut_to_slices(trace: Trace, slices: GroupedSlices) -> tuple[EnergyTrace, Gro
     counted = slices.group >= 0
     if not counted.any():
         return trace.load(0, 1), slices
-    relative_ns = [int(slices.start_ns[counted].min()), int(slices.end_ns[counted].max())]
-    first, last = ((at_ns - trace.start_ns) / trace.step_ns for at_ns in relative_ns)
-    middle, half = (first + last) / 2.0, min((last - first) / 2.0, _MAX_CELLS / 4.0) + 1.0
-    begin, end = max(math.floor(middle - half), 0), min(math.ceil(middle + half), trace.n)
-    return trace.load(begin, max(end, begin)), slices
+    bounds = int(slices.start_ns[counted].min()), int(slices.end_ns[counted].max())
+    first = max(math.ceil((bounds[0] - trace.start_ns) / trace.step_ns), 0)
+    last = max(min(math.floor((bounds[1] - trace.start_ns) / trace.step_ns), trace.n), first)
+    most = max(_MAX_CELLS // (groups + 1), 1)
+    first = max(first, (first + last - most) // 2)
+    return trace.load(first, max(min(last, first + most), first)), slices
 
 
 def _choose(fit: RowFit, region_s: Matrix, groups: int) -> list[int]:

@@ -128,7 +128,7 @@ def map_recording(
     entry = recordings.entry_of(names[0])
     with ThreadPoolExecutor(1) as aside:  # the process that reads a recording starts while the timeline is loaded
         opening = [aside.submit(_open, recordings, name) for name in names]
-        timeline_name = _choose_timeline(recordings, request.timeline, entry, lambda: opening[0].result())
+        timeline_name = _choose_timeline(recordings, request.timeline, entry, opening[0].result)
         timeline = recordings.load_timeline(timeline_name) if timeline_name else None
         traces = [opened.result() for opened in opening]
     meter = _meter(request, entry, traces)
