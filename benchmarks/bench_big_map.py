@@ -52,14 +52,18 @@ def print_memory(what: str, found: Watched) -> None:
     )
 
 
-def sum_plainly(path: Path, slices: int, sample: int) -> tuple[float, list[tuple[int, float]]]:
-    """Returns the energy of the file, and of some slices by their rows, J: exactly rounded sums of plain products."""
+def sum_plainly(path: Path, slices: int, sample: int, shift_ns: int) -> tuple[float, list[tuple[int, float]]]:
+    """Returns the energy of the file, and of some slices by their rows, J: exactly rounded sums of plain products.
+
+    JLS keeps UTC in steps of 0.93 ns: ``shift_ns`` is by how much its samples so begin before what was written.
+    """
     import pyjls
 
     reader = pyjls.Reader(str(path))
     try:
         length = reader.signals[1].length
         start_ns, end_ns, _ = draw_slices(slices, length)
+        start_ns, end_ns = start_ns + shift_ns, end_ns + shift_ns
         sums = []
         for at in range(0, length, CHUNK):
             count = min(CHUNK, length - at)
@@ -80,13 +84,13 @@ def sum_plainly(path: Path, slices: int, sample: int) -> tuple[float, list[tuple
 
 def check_answer(document: dict[str, Any], path: Path, slices: int) -> None:
     """Compares total, closure, counts and single slices with plain numpy."""
-    total_j, known = sum_plainly(path, slices, 200)
+    (trace,) = open_trace(path)
+    total_j, known = sum_plainly(path, slices, 200, START_NS - trace.start_ns)
     off = abs(document["total_j"]["value"] / total_j - 1.0)
     print_ratio("total against an exactly rounded sum, relative", off, target="<= 1e-12", met=off <= 1e-12)
     rows = document["rows"]
     counted = sum(row["count"] for row in rows)
     print_ratio("slices counted", counted, target=f"{slices:.0e}", met=counted == slices // 500 * 500)
-    (trace,) = open_trace(path)
     from joulemap.trace.passes import sum_slices
 
     start_ns, end_ns, name = draw_slices(slices, trace.n)
