@@ -46,7 +46,9 @@ def write_file(kind: str, path: Path, pairs: int, slices: int) -> None:
 
 
 def print_memory(what: str, found: Watched) -> None:
-    print(f"  {what}: {found.seconds:.1f} s, anonymous and shared {found.anon_b / 1e6:.0f} MB")
+    print(
+        f"  {what}: {found.seconds:.1f} s, {found.cpu_s:.1f} s of processors, anonymous and shared {found.anon_b / 1e6:.0f} MB"
+    )
     print_ratio(
         f"{what}: peak memory of all processes, MB", found.peak_b / 1e6, target="<= 800", met=found.peak_b <= LIMIT_B
     )
@@ -150,8 +152,16 @@ def main() -> None:
                 mapped.append(run_program("map", str(bundle), *said))
             document = json.loads(mapped[-1].text[mapped[-1].text.index("{") :])
             print_memory(f"map of {kind}", max(mapped, key=lambda found: found.peak_b))
-            ratio = statistics.median(found.seconds for found in mapped) / statistics.median(bare)
-            print(f"  bare pass {statistics.median(bare):.2f} s")
+            base, base_cpu = (statistics.median(column) for column in zip(*bare, strict=True))
+            ratio = statistics.median(found.seconds for found in mapped) / base
+            print(f"  bare pass {base:.2f} s; processor time of it {base_cpu:.2f} s")
+            cpu_s = statistics.median(found.cpu_s for found in mapped)
+            print_ratio(
+                f"   processor time of the map of {kind} on two cores / bare pass",
+                cpu_s / 2 / base_cpu,
+                target="",
+                met=None,
+            )
             print_ratio(f"map of {kind}, whole command / bare pass", ratio, target="<= 4", met=ratio <= 4)
         check_answer(document, files["jls"], slices)
         for what, words in (("map by path", ("--by", "path")), ("map without a timeline", ())):
