@@ -60,8 +60,13 @@ def render_bar(value: float, expanded: float, largest: float, color: int) -> str
     )
 
 
-def render_icicle(root: FlameNode) -> str:
-    """Returns the icicle: one row per depth, width is joules, every box a button that highlights its slices."""
+def render_icicle(root: FlameNode, whole: str) -> str:
+    """Returns the icicle: one row per depth, width is joules, every box a button that highlights its slices.
+
+    Args:
+        root: outermost box.
+        whole: what it stands for.
+    """
     boxes: list[str] = []
     depth = _place(root, (0.0, 1.0, 0), boxes, "")
     return element(
@@ -71,7 +76,7 @@ def render_icicle(root: FlameNode) -> str:
         width="100%",
         height=str(_ROW * (depth + 1)),
         role="group",
-        aria_label="Energy of one inference; wider boxes hold more joules",
+        aria_label=f"Energy of {whole}; wider boxes hold more joules",
     )
 
 

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Band", "Excerpt", "Level", "Mark", "PowerUncertainty", "Scene", "SliceName", "SliceTable", "Track"]
+__all__ = [
+    "Band",
+    "Excerpt",
+    "Level",
+    "Mark",
+    "Origin",
+    "PowerUncertainty",
+    "Scene",
+    "SliceName",
+    "SliceTable",
+    "Track",
+]
 
 Floats = NDArray[np.float64]
 
@@ -124,12 +135,14 @@ class SliceName:
         op: kind of operation; empty for what is none.
         color: index into the palette of the page.
         facts: lines for the tooltip, ready to print: the very texts of the hotspot table.
+        no_energy: why one slice of the name has no energy of its own; empty when it was not wholly recorded.
     """
 
     name: str
     op: str
     color: int
     facts: tuple[str, ...] = ()
+    no_energy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,6 +157,7 @@ class SliceTable:
         lane_index: (n,) into ``lanes``.
         names: distinct names.
         lanes: lanes from top to bottom.
+        expanded_j: (n,) U of the energy, J; None to have it from the limits of the first track.
     """
 
     start_s: Floats
@@ -153,6 +167,7 @@ class SliceTable:
     lane_index: NDArray[np.int32]
     names: tuple[SliceName, ...]
     lanes: tuple[str, ...]
+    expanded_j: Floats | None = None
 
     def __len__(self) -> int:
         return int(self.start_s.size)
@@ -173,6 +188,19 @@ class Mark:
 
     label: str
     at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What 0 of the time axis is.
+
+    Args:
+        label: for a person, for example ``0 = 2022-01-14 19:21:50.123 UTC``.
+        utc_ns: the instant, ns UTC, when the clock says that; None for any other clock.
+    """
+
+    label: str
+    utc_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +226,7 @@ class Scene:
         open_s: window to open on.
         period_s: of a periodic run; None for one that is not.
         marks: instants.
+        origin: what 0 is; None when that says nothing.
     """
 
     label: str
@@ -210,6 +239,7 @@ class Scene:
     open_s: tuple[float, float]
     period_s: float | None
     marks: tuple[Mark, ...] = ()
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if not (self.tracks and math.isfinite(self.span_s) and self.span_s > 0):

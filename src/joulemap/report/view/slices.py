@@ -13,7 +13,7 @@ from joulemap.report.view.scene import SliceName, SliceTable
 from joulemap.report.view.text import printable
 from joulemap.trace import EnergyTrace, Timeline, integrate_energy
 
-__all__ = ["SLICE_LIMIT", "build_slices", "empty_slices", "thin_slices"]
+__all__ = ["SLICE_LIMIT", "build_slices", "empty_slices", "stack_lanes", "thin_slices"]
 
 SLICE_LIMIT = 10_000
 """Slices that a page holds; more are thinned."""
@@ -94,6 +94,14 @@ def thin_slices(
         lanes=slices.lanes,
     )
     return thinned, finding
+
+
+def stack_lanes(timeline: Timeline) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Returns the lane of each slice of a timeline, (n,), and the names of the lanes: one per track, kind and depth."""
+    order = np.lexsort((-timeline.end_ns, timeline.start_ns))
+    lane_index = np.empty(order.size, np.int32)
+    lane_index[order], lanes = _stack(timeline, order)
+    return lane_index, lanes
 
 
 def _stack(timeline: Timeline, order: NDArray[np.intp]) -> tuple[NDArray[np.int32], tuple[str, ...]]:

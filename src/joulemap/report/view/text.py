@@ -18,6 +18,7 @@ __all__ = [
     "format_supported",
     "format_time",
     "printable",
+    "shorten",
 ]
 
 DASH = "—"
@@ -27,6 +28,14 @@ DASH = "—"
 def printable(text: str) -> str:
     """Returns text from a file without what a terminal would obey: control characters become their escapes."""
     return "".join(c if _harmless(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """Returns text of at most ``limit`` characters: what does not fit is left out of its middle, the end stays."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}\u2026{text[len(text) - (limit - 1 - head) :]}"
 
 
 def _harmless(character: str) -> bool:

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.trace import EnergyTrace, integrate_energy
+from joulemap.trace.pages import release_samples
 
 __all__ = ["Window", "open_window", "worst_windows"]
 
 _OPEN_PERIODS = 3
 _FEW_PERIODS = 4
+_PASS = 1 << 24  # samples at a time: 64 MB of those that lie in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +75,17 @@ def worst_windows(
 
 def _extremes(trace: EnergyTrace, first: int, last: int) -> list[tuple[str, int]]:
     """Returns label and instant, ns, of the highest and the lowest sample; none when all of them were lost."""
-    power_w = trace.power_w[first:last]
-    if trace.gaps.size:
-        power_w = power_w.copy()
-        for begin, end in np.clip(trace.gaps - first, 0, power_w.size):
-            power_w[begin:end] = np.nan
-    if not power_w.size or not np.isfinite(power_w).any():
-        return []
-    at = (("highest peak", np.nanargmax(power_w)), ("lowest dip", np.nanargmin(power_w)))
-    return [(label, _start_of(trace, first + int(k))) for label, k in at]
+    most, least = (-np.inf, -1), (np.inf, -1)
+    for begin, end in trace.runs:
+        left, right = max(int(begin), first), min(int(end), last)
+        for at in range(left, right, _PASS):
+            power_w = trace.power_w[at : min(at + _PASS, right)]
+            high, low = int(np.argmax(power_w)), int(np.argmin(power_w))
+            most = max(most, (float(power_w[high]), at + high), key=lambda seen: seen[0])
+            least = min(least, (float(power_w[low]), at + low), key=lambda seen: seen[0])
+            release_samples(trace)
+    places = (("highest peak", most[1]), ("lowest dip", least[1]))
+    return [(label, _start_of(trace, k)) for label, k in places if k >= 0]
 
 
 def _odd_period(trace: EnergyTrace, periods_ns: NDArray[np.int64]) -> int | None:

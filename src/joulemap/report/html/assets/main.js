@@ -42,7 +42,7 @@ function showSelection() {
 function showTrackButton() {
   const button = byId('more');
   button.hidden = layout.hidden === 0 && !state.allTracks;
-  button.textContent = state.allTracks ? 'Show fewer tracks' : `Show ${layout.hidden} more tracks`;
+  button.textContent = state.allTracks ? 'Show fewer rows' : `Show ${layout.hidden} more rows`;
 }
 
 function onButton(id, action) {
@@ -78,7 +78,8 @@ function onAnyChange(what) {
     rearrange();
     showTrackButton();
     if (byId('fold')) toggle(byId('fold'), state.scene !== scenes[0]);
-    byId('what').textContent = state.scene.label;
+    const { label, origin } = state.scene;
+    byId('what').textContent = origin ? `${label}; ${origin.label}` : label;
   }
   if (what === 'selection' || what === 'scene') showSelection();
   if (what === 'view' && state.selection) showSelection();

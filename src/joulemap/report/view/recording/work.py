@@ -1,0 +1,282 @@
+"""The slices of a recording as lanes: one by one where a reader looks first, folded where there are too many. Pure.
+
+A page holds ``SLICE_LIMIT`` slices. Of more, those that touch the windows which the page opens on stay, then the
+longest; all others are drawn as folded slices: one for each stretch of a lane, named by what took most of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.records.finding import Finding, Severity
+from joulemap.report.view.colors import NEUTRAL
+from joulemap.report.view.recording.sections import PlacedWork, PowerLine
+from joulemap.report.view.scene import SliceName, SliceTable
+from joulemap.report.view.slices import SLICE_LIMIT, stack_lanes
+from joulemap.report.view.text import printable, shorten
+from joulemap.trace import Timeline, integrate_energy
+from joulemap.units import format_count
+
+__all__ = ["LANE_LIMIT", "NAME_LIMIT", "LaidWork", "lay_work"]
+
+LANE_LIMIT = 60
+"""Lanes that a page holds; those with the least work are left out."""
+
+NAME_LIMIT = 500
+"""Names that a page holds; slices of others share one grey name."""
+
+_COVERAGE = 1.959963984540054
+_KEPT = 0.7  # share of the limit that slices shown one by one take when others are folded
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaidWork:
+    """Lanes and how to find what is in them.
+
+    Args:
+        slices: for the scene.
+        shown: name -> names of the scene that stand for it.
+        findings: what is not shown one by one.
+    """
+
+    slices: SliceTable
+    shown: Mapping[str, tuple[int, ...]]
+    findings: tuple[Finding, ...]
+
+
+def lay_work(
+    work: PlacedWork,
+    lines: Sequence[PowerLine],
+    span_ns: tuple[int, int],
+    *,
+    windows_ns: Sequence[tuple[int, int]],
+    known: Mapping[str, SliceName],
+    limit: int = SLICE_LIMIT,
+) -> LaidWork:
+    """Returns the lanes.
+
+    Args:
+        work: what ran.
+        lines: traces that the slices are charged with; empty for none.
+        span_ns: start and end of the scene, ns.
+        windows_ns: what must stay whole where it can.
+        known: what is known of a name.
+        limit: slices at most.
+    """
+    timeline, energy_j = _clip(work, span_ns)
+    lengths_ns = timeline.end_ns - timeline.start_ns
+    timeline, energy_j, lengths_ns, left_out = _keep_lanes(timeline, energy_j, lengths_ns)
+    kept = _choose(timeline, lengths_ns, windows_ns, limit)
+    rest = np.setdiff1d(np.arange(len(timeline)), kept, assume_unique=True)
+    folded, folded_j = _fold(_take(timeline, rest), energy_j[rest], span_ns, limit=limit - kept.size)
+    findings = _remarks(len(timeline), kept.size, len(folded), left_out)
+    joined = _join(timeline, kept, folded)
+    lane_index, lanes = stack_lanes(joined)
+    all_j = np.concatenate([energy_j[kept], folded_j])
+    std_j = np.full(all_j.size, np.nan)
+    if lines and kept.size:
+        std_j[: kept.size] = _stds(_take(timeline, kept), energy_j[kept], lines, shift_s=work.shift_s)
+    names, index, shown = _name(joined, kept.size, known)
+    order = np.lexsort((-joined.end_ns, joined.start_ns))
+    start_s = (joined.start_ns - span_ns[0]) * 1e-9
+    table = SliceTable(
+        start_s=np.asarray(start_s[order], np.float64),
+        duration_s=np.asarray((joined.end_ns - joined.start_ns)[order] * 1e-9, np.float64),
+        energy_j=all_j[order],
+        name_index=index[order],
+        lane_index=lane_index[order],
+        names=names,
+        lanes=lanes,
+        expanded_j=_COVERAGE * std_j[order] if lines else None,
+    )
+    return LaidWork(slices=table, shown=shown, findings=findings)
+
+
+def _clip(work: PlacedWork, span_ns: tuple[int, int]) -> tuple[Timeline, NDArray[np.float64]]:
+    """Returns what lies in the scene; slices that reach out of it end at its edge and have no energy."""
+    timeline = work.timeline
+    rows = np.flatnonzero((timeline.start_ns < span_ns[1]) & (timeline.end_ns >= span_ns[0]))
+    start_ns, end_ns = timeline.start_ns[rows], timeline.end_ns[rows]
+    clipped = replace(
+        timeline,
+        start_ns=np.clip(start_ns, *span_ns),
+        end_ns=np.clip(end_ns, *span_ns),
+        name_index=timeline.name_index[rows],
+        track_index=timeline.track_index[rows],
+        kind_index=timeline.kind_index[rows],
+    )
+    cut = (start_ns < span_ns[0]) | (end_ns > span_ns[1])
+    return clipped, np.where(cut, np.nan, work.energy_j[rows])
+
+
+def _lane_of(timeline: Timeline) -> Ints:
+    return timeline.track_index.astype(np.int64) * len(timeline.kinds) + timeline.kind_index
+
+
+def _keep_lanes(
+    timeline: Timeline, energy_j: NDArray[np.float64], lengths_ns: Ints
+) -> tuple[Timeline, NDArray[np.float64], Ints, int]:
+    lane = _lane_of(timeline)
+    lanes, where = np.unique(lane, return_inverse=True)
+    if lanes.size <= LANE_LIMIT:
+        return timeline, energy_j, lengths_ns, 0
+    busy = np.bincount(where, weights=lengths_ns.astype(np.float64))
+    wanted = np.zeros(lanes.size, np.bool_)
+    wanted[np.argsort(-busy, kind="stable")[:LANE_LIMIT]] = True
+    rows = np.flatnonzero(wanted[where])
+    return _take(timeline, rows), energy_j[rows], lengths_ns[rows], int(lanes.size - LANE_LIMIT)
+
+
+def _take(timeline: Timeline, rows: Ints) -> Timeline:
+    return replace(
+        timeline,
+        start_ns=timeline.start_ns[rows],
+        end_ns=timeline.end_ns[rows],
+        name_index=timeline.name_index[rows],
+        track_index=timeline.track_index[rows],
+        kind_index=timeline.kind_index[rows],
+    )
+
+
+def _choose(timeline: Timeline, lengths_ns: Ints, windows_ns: Sequence[tuple[int, int]], limit: int) -> Ints:
+    """Returns the rows that are shown one by one."""
+    n = len(timeline)
+    if n <= limit:
+        return np.arange(n)
+    wanted = np.zeros(n, np.bool_)
+    for left, right in windows_ns:
+        wanted |= (timeline.start_ns < right) & (timeline.end_ns > left)
+    return np.sort(np.lexsort((-lengths_ns, ~wanted))[: int(limit * _KEPT)])
+
+
+def _fold(
+    part: Timeline, energy_j: NDArray[np.float64], span_ns: tuple[int, int], *, limit: int
+) -> tuple[Timeline, NDArray[np.float64]]:
+    """Returns the folded slices and their energies: those of one lane whose middles lie in one bin become one."""
+    if not len(part):
+        return part, np.empty(0)
+    lanes, lane = np.unique(_lane_of(part), return_inverse=True)
+    bins = max(1, limit // lanes.size)
+    middle_ns = part.start_ns + (part.end_ns - part.start_ns) // 2
+    at = (middle_ns - span_ns[0]).astype(np.float64) / max(span_ns[1] - span_ns[0], 1)
+    keys, home = np.unique(lane * bins + np.clip((at * bins).astype(np.int64), 0, bins - 1), return_inverse=True)
+    start_ns, end_ns = np.full(keys.size, np.iinfo(np.int64).max), np.full(keys.size, np.iinfo(np.int64).min)
+    np.minimum.at(start_ns, home, part.start_ns)
+    np.maximum.at(end_ns, home, part.end_ns)
+    names = len(part.names)
+    pairs, pair = np.unique(home.astype(np.int64) * names + part.name_index, return_inverse=True)
+    took_ns = np.bincount(pair, weights=(part.end_ns - part.start_ns).astype(np.float64))
+    ranked = np.lexsort((took_ns, pairs // names))
+    last = np.append(np.flatnonzero(np.diff(pairs[ranked] // len(timeline.names))), ranked.size - 1)
+    name = (pairs[ranked[last]] % names).astype(np.int32)
+    kinds = len(part.kinds)
+    whole = lanes[keys // bins]
+    folded = replace(
+        part,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        name_index=name,
+        track_index=(whole // kinds).astype(np.int32),
+        kind_index=(whole % kinds).astype(np.int32),
+    )
+    sums_j = np.bincount(home, weights=energy_j).astype(np.float64)  # NaN where one of them is
+    return folded, sums_j
+
+
+def _join(timeline: Timeline, kept: Ints, folded: Timeline) -> Timeline:
+    """Returns both as one timeline; folded slices have kinds of their own, so that they lie in lanes of their own."""
+    part = _take(timeline, kept)
+    if not len(folded):
+        return part
+    kinds = len(timeline.kinds)
+    return Timeline(
+        clock=timeline.clock,
+        start_ns=np.concatenate([part.start_ns, folded.start_ns]),
+        end_ns=np.concatenate([part.end_ns, folded.end_ns]),
+        name_index=np.concatenate([part.name_index, folded.name_index]),
+        names=timeline.names,
+        track_index=np.concatenate([part.track_index, folded.track_index]),
+        tracks=timeline.tracks,
+        kind_index=np.concatenate([part.kind_index, folded.kind_index + np.int32(kinds)]),
+        kinds=(*timeline.kinds, *(f"{kind or 'slices'}, folded" for kind in timeline.kinds)),
+    )
+
+
+def _stds(
+    part: Timeline, energy_j: NDArray[np.float64], lines: Sequence[PowerLine], *, shift_s: float
+) -> NDArray[np.float64]:
+    """Returns the standard uncertainty of single slices, (n,) J: the meter's limits, and edges that may be shifted."""
+    start_ns, end_ns = part.start_ns, part.end_ns
+    duration_s = (end_ns - start_ns) * 1e-9
+    limits = lines[0].limits
+    variance = (energy_j * limits.gain_std) ** 2 + (energy_j * limits.clock_std) ** 2
+    variance += (duration_s * limits.offset_std_w) ** 2 + limits.noise_std_w**2 * duration_s / limits.rate_hz
+    shift_ns = round(shift_s * 1e9)
+    traces = [line.trace for line in lines if line.trace is not None]
+    if shift_ns and traces:
+        moved = [
+            sum(integrate_energy(trace, start_ns + by, end_ns + by).energy_j for trace in traces)
+            for by in (shift_ns, -shift_ns)
+        ]
+        variance += (0.5 * (moved[0] - moved[1])) ** 2
+    return np.sqrt(variance)
+
+
+def _name(
+    joined: Timeline, kept: int, known: Mapping[str, SliceName]
+) -> tuple[tuple[SliceName, ...], NDArray[np.int32], dict[str, tuple[int, ...]]]:
+    """Returns the names that are used, the index of each slice, and where each name of the timeline is found."""
+    lengths_ns = (joined.end_ns - joined.start_ns).astype(np.float64)
+    weight = np.bincount(joined.name_index, weights=lengths_ns, minlength=len(joined.names))
+    used = np.flatnonzero(np.bincount(joined.name_index, minlength=len(joined.names)))
+    told = sorted(used.tolist(), key=lambda k: (joined.names[k] not in known, -weight[k]))[:NAME_LIMIT]
+    names: list[SliceName] = []
+    table = np.full((2, len(joined.names)), -1, np.int64)
+    shown: dict[str, tuple[int, ...]] = {}
+    for folded, rows in enumerate((slice(None, kept), slice(kept, None))):
+        present = set(joined.name_index[rows].tolist())
+        for k in told:
+            if k not in present:
+                continue
+            name = joined.names[k]
+            plain = known.get(name, SliceName(name=shorten(printable(name)), op="", color=NEUTRAL))
+            table[folded, k] = len(names)
+            shown[name] = (*shown.get(name, ()), len(names))
+            names.append(_folded_name(plain) if folded else plain)
+        others = present - set(told)
+        if others:
+            table[folded, sorted(others)] = len(names)
+            text = f"one of {format_count(len(others))} further names"
+            names.append(SliceName(name=text, op="", color=NEUTRAL))
+    index = np.concatenate([table[0, joined.name_index[:kept]], table[1, joined.name_index[kept:]]])
+    return tuple(names), index.astype(np.int32), shown
+
+
+def _folded_name(plain: SliceName) -> SliceName:
+    return SliceName(
+        name=f"mostly {plain.name}",
+        op=plain.op,
+        color=plain.color,
+        facts=("several slices drawn as one",),
+        no_energy="not told for all of them",
+    )
+
+
+def _remarks(slices: int, kept: int, folded: int, lanes: int) -> tuple[Finding, ...]:
+    if not folded and not lanes:
+        return ()
+    message = f"the map shows {format_count(kept)} of {format_count(slices)} slices one by one"
+    if folded:
+        message += (
+            f": those of the windows that it opens on and the longest; the others are drawn as {format_count(folded)}"
+            " folded ones, each named by what took most of it"
+        )
+    if lanes:
+        message += f"; {lanes} lanes with the least work are left out"
+    return (Finding(slug="slices_thinned", severity=Severity.INFO, message=message),)
