@@ -127,7 +127,7 @@ def describe_flags(flags: dict[str, Any]) -> tuple[str, ...]:
         if name == "traces":
             words += [word for trace in value for word in (flag, trace)]
         elif value not in (None, "", _DEFAULTS.get(name)):
-            words += [flag, f"{value:g}" if name == "offset" else str(value)]
+            words += [flag, repr(value) if name == "offset" else str(value)]
     words += ["--calibration", flags["calibration"].name] if flags["calibration"] else []
     words += ["--recorded", f"{flags['recorded']:%Y-%m-%d}"] if flags["recorded"] else []
     return tuple(words)

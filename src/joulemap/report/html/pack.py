@@ -44,7 +44,7 @@ def pack_scene_head(scene: Scene) -> dict[str, Any]:
         "open": list(scene.open_s),
         "tracks": [_track_head(track, low, high) for track, (low, high) in zip(scene.tracks, ranges, strict=True)],
         "bands": [{"label": band.label, "start": band.start_s, "end": band.end_s} for band in scene.bands],
-        "marks": [{"label": mark.label, "at": mark.at_s} for mark in scene.marks],
+        "marks": _marks_head(scene),
         "level": None if scene.level is None else {"label": scene.level.label, "value": scene.level.value},
         "excerpts": [_excerpt_head(excerpt) for excerpt in scene.excerpts],
         "origin": _origin_head(scene.origin),
@@ -65,6 +65,13 @@ def pack_scene_head(scene: Scene) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _marks_head(scene: Scene) -> dict[str, Any]:
+    labels = list(dict.fromkeys(mark.label for mark in scene.marks))
+    index = {label: k for k, label in enumerate(labels)}
+    at = [round(mark.at_s, 9) for mark in scene.marks]
+    return {"labels": labels, "index": [index[mark.label] for mark in scene.marks], "at": at}
 
 
 def _origin_head(origin: Origin | None) -> dict[str, Any] | None:

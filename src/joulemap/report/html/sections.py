@@ -157,12 +157,12 @@ def _flame(view: PageView) -> str:
         "section",
         element(
             "div",
-            element("h2", "Energy by path"),
+            element("h2", escape(view.flame_title)),
             element("span", escape(f"width is {view.joules_are}"), class_="note"),
             class_="bar0",
         ),
         element("div", render_icicle(view.flame, view.flame_is), class_="icicle"),
-        aria_label="Energy by path",
+        aria_label=view.flame_title,
     )
 
 
@@ -207,7 +207,7 @@ def _doubt(view: PageView) -> str:
         columns.append(
             element(
                 "div",
-                element("h3", "Uncertainty of the headline"),
+                element("h3", escape(f"Uncertainty of {view.budget_of}")),
                 render_budget(view.budget),
                 element("ul", items, class_="budget"),
             )

@@ -23,10 +23,11 @@ _COLUMNS = (
     ("Time", "time", "num wide"),
     ("Power", "power", "num wide"),
     ("J/MAC", "per_mac", "num wide"),
-    ("Resolved", "resolution", "dim wide"),
+    ("Resolved", "resolution", "dim wide why"),
 )
 
 
+_LONG = 30  # characters from which a name may be cut
 _TRACE_COLUMNS = (
     ("Inside", "inside", "path"),
     ("Boundary", "boundary", "dim wide"),
@@ -150,6 +151,7 @@ def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], lar
         render_swatch(row.color),
         element("span", escape(row.name)),
         type="button",
+        title=row.name if len(row.name) > _LONG else None,
         class_="name",
         aria_pressed="false",
         data_key=f"{key}:{row.name}",

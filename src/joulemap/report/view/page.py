@@ -203,6 +203,8 @@ class PageView:
         panels: further facts, in order.
         joules_are: what the joules of tables and icicle are, in a few words.
         flame_is: what the whole icicle stands for, in a few words.
+        flame_title: its heading.
+        budget_of: whose uncertainty the budget is.
     """
 
     subject: str
@@ -228,3 +230,5 @@ class PageView:
     panels: tuple[Panel, ...] = ()
     joules_are: str = "joules per inference"
     flame_is: str = "one inference"
+    flame_title: str = "Energy by path"
+    budget_of: str = "the headline"

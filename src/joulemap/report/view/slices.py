@@ -13,10 +13,13 @@ from joulemap.report.view.scene import SliceName, SliceTable
 from joulemap.report.view.text import printable
 from joulemap.trace import EnergyTrace, Timeline, integrate_energy
 
-__all__ = ["SLICE_LIMIT", "build_slices", "empty_slices", "stack_lanes", "thin_slices"]
+__all__ = ["FOLDED", "SLICE_LIMIT", "build_slices", "empty_slices", "stack_lanes", "thin_slices"]
 
 SLICE_LIMIT = 10_000
 """Slices that a page holds; more are thinned."""
+
+FOLDED = ", folded"
+"""Ends the kind of slices that stand for several."""
 
 _COVERED = 1e-9  # relative; a slice that was seen but for rounding was seen
 
@@ -130,6 +133,8 @@ def _stack(timeline: Timeline, order: NDArray[np.intp]) -> tuple[NDArray[np.int3
 
 
 def _lane_name(timeline: Timeline, track: int, kind: int, *, several: bool) -> str:
+    if timeline.kinds[kind].endswith(FOLDED):
+        return printable(f"folded {timeline.kinds[kind].removesuffix(FOLDED)}")  # below the lanes of its track
     words = [timeline.tracks[track]] if several else []
     word = timeline.kinds[kind] or timeline.tracks[track]
     return printable(" ".join([*words, word[:1].upper() + word[1:]]))

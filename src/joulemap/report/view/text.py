@@ -12,6 +12,7 @@ __all__ = [
     "DASH",
     "format_cycles",
     "format_macs",
+    "format_measured",
     "format_memory",
     "format_quantity",
     "format_share",
@@ -50,6 +51,13 @@ def format_quantity(quantity: Mapping[str, Any] | None, unit: str) -> str:
     if quantity["expanded"] == 0:  # a count of a model: there is no spread to show
         return format_si(quantity["value"], unit, digits=6)
     return format_estimate(quantity["value"], quantity["expanded"], unit)
+
+
+def format_measured(quantity: Mapping[str, Any] | None, unit: str) -> str:
+    """Returns a measured estimate as text; without any known U four digits stand alone, since more would claim one."""
+    if quantity is not None and quantity.get("value") is not None and quantity["expanded"] == 0:
+        return format_si(quantity["value"], unit, digits=4)
+    return format_quantity(quantity, unit)
 
 
 def format_supported(value: float, expanded: float, unit: str) -> str:

@@ -48,7 +48,8 @@ function makeScene(head, index) {
     tracks[excerpt.track].finer.push(makeSource(values, planes, excerpt.start, excerpt.step, excerpt.raw));
   }
   for (const track of tracks) track.finer.sort((a, b) => a.step - b.step);
-  return { ...head, tracks, slices: makeSlices(`slices-${index}`, head.slices) };
+  const marks = head.marks.at.map((at, k) => ({ at, label: head.marks.labels[head.marks.index[k]] }));
+  return { ...head, tracks, marks, slices: makeSlices(`slices-${index}`, head.slices) };
 }
 
 /** Everything that the maps show, or an empty list when the page has no map. */

@@ -76,11 +76,14 @@ function drawBandLabels() {
 /** Instants: a small wedge under the axis, with its label where no other stands in the way. */
 function drawInstants() {
   let free = layout.gutter;
+  let drawn = -Infinity;
+  context.font = FONT;
   context.fillStyle = colors.mark;
   context.textAlign = 'left';
   for (const mark of state.scene.marks) {
     const x = xOf(mark.at);
-    if (x < layout.gutter || x > layout.gutter + plotWidth()) continue;
+    if (x < layout.gutter || x > layout.gutter + plotWidth() || x < drawn + 3) continue;
+    drawn = x;
     context.beginPath();
     context.moveTo(x - 4, layout.top - 6);
     context.lineTo(x + 4, layout.top - 6);
@@ -164,11 +167,15 @@ function drawLevel(row, scale) {
   context.fillText(level.label, x, y - 9);
 }
 
+/** Text that fits: what does not is left out of its middle, since beginnings and ends tell names apart. */
 function fit(text, width) {
   if (context.measureText(text).width <= width) return text;
-  let cut = text;
-  while (cut.length > 1 && context.measureText(`${cut}\u2026`).width > width) cut = cut.slice(0, -1);
-  return `${cut}\u2026`;
+  for (let keep = text.length - 1; keep > 2; keep--) {
+    const head = Math.ceil(keep * 0.55);
+    const cut = `${text.slice(0, head).trimEnd()}\u2026${text.slice(text.length - (keep - head)).trimStart()}`;
+    if (context.measureText(cut).width <= width) return cut;
+  }
+  return '\u2026';
 }
 
 function drawRows() {

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.report.view.page import Panel, TraceRow
 from joulemap.report.view.recording.sections import Document, PowerLine, RecordingSections
-from joulemap.report.view.text import DASH, format_memory, format_quantity, printable, shorten
+from joulemap.report.view.text import DASH, format_measured, format_memory, printable, shorten
 from joulemap.units import format_count, format_percent, format_si
 
 __all__ = ["build_panels", "build_provenance", "build_traces", "name_sources", "reproduce"]
@@ -56,8 +56,8 @@ def build_traces(lines: Sequence[PowerLine], *, alone: bool) -> tuple[TraceRow, 
             name=printable(shorten(line.name, 60)),
             inside=printable(shorten(", ".join(line.inside), 60)),
             boundary=line.boundary,
-            energy=format_quantity(line.energy, "J"),
-            power=format_quantity(line.power, "W"),
+            energy=format_measured(line.energy, "J"),
+            power=format_measured(line.power, "W"),
             sampling=f"{format_count(line.samples)}, every {format_si(line.step_s, 's', digits=3)}",
             role=_role(line),
         )
@@ -104,7 +104,7 @@ def build_panels(sections: RecordingSections) -> tuple[Panel, ...]:
 def _describe_clock(clock: Document) -> tuple[str, str]:
     offset_s = clock["offset_ns"] * 1e-9 + clock["offset_fraction_ns"] * 1e-9
     known = f" \u00b1 {format_si(_COVERAGE * clock['std_s'], 's', digits=2)}" if clock["std_s"] else ""
-    said = [_METHODS.get(clock["method"], clock["method"])]
+    said = [_METHODS.get(clock["method"], str(clock["method"]))]
     if offset_s or known:
         said.append(f"offset {offset_s:.9f}".rstrip("0").rstrip(".") + f"\u2009s{known}")
     if clock["drift_ppm"]:
@@ -151,7 +151,7 @@ def _units(document: Document) -> Panel:
         ("energy_delay_squared_j_s2", "ED\u00b2P", "J\u00b7s\u00b2"),
     ):
         quantity = metrics[key]
-        text = format_quantity(quantity, unit) if quantity["value"] is not None else str(quantity.get("reason", DASH))
+        text = format_measured(quantity, unit) if quantity["value"] is not None else str(quantity.get("reason", DASH))
         rows.append((label, printable(text.replace("_", " "))))
     return Panel(title="Per unit of work", note="the mean over all of them", rows=tuple(rows))
 
@@ -173,7 +173,9 @@ def build_provenance(sections: RecordingSections) -> tuple[tuple[str, str], ...]
         facts += [(key.replace("_", " "), shorten(text, 200)) for key, text in list(entry.metadata.items())[:_METADATA]]
     if sections.document is not None:
         facts.append(("Meter", _meter(sections)))
-        facts.append(("Split", f"{sections.document['split']}, up to {sections.document['concurrent_tracks']} at once"))
+        if sections.work is not None:
+            tracks = sections.document["concurrent_tracks"]
+            facts.append(("Split", f"{sections.document['split']}, at most {tracks} busy at once"))
     facts.append(("Clock", f"{sections.clock.name} ({str(sections.clock.kind).replace('_', ' ')})"))
     tool = sections.imported.get("tool", {})
     facts += [

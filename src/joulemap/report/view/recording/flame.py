@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from joulemap.report.view.colors import NEUTRAL
 from joulemap.report.view.page import FlameNode
 from joulemap.report.view.recording.sections import Document, PowerLine
-from joulemap.report.view.text import format_quantity, format_share, printable, shorten
+from joulemap.report.view.text import format_measured, format_share, printable, shorten
 
 __all__ = ["BOX_LIMIT", "build_path_flame", "build_rail_flame"]
 
@@ -52,7 +52,7 @@ def build_path_flame(
             return None
         share = format_share(max(held_j, inside_j) / total["value"], None)
         text = (
-            f"{format_quantity(energy, 'J')} ({share})" if energy["value"] is not None else f"refused, {share} inside"
+            f"{format_measured(energy, 'J')} ({share})" if energy["value"] is not None else f"refused, {share} inside"
         )
         return FlameNode(
             name=shorten(printable(path.name)),
@@ -67,7 +67,7 @@ def build_path_flame(
     idle = document["idle_j"]
     if idle["value"] is not None and idle["value"] >= floor_j:
         share = format_share(idle["value"] / total["value"], idle["expanded"] / total["value"])
-        text = f"{format_quantity(idle, 'J')} ({share})"
+        text = f"{format_measured(idle, 'J')} ({share})"
         children.append(FlameNode(name="idle", text=text, energy_j=idle["value"], color=NEUTRAL, names=()))
     return _root("whole recording", total, children)
 
@@ -97,7 +97,7 @@ def _root(name: str, total: Document, children: list[FlameNode]) -> FlameNode:
     children.sort(key=lambda child: -child.energy_j)
     return FlameNode(
         name=name,
-        text=format_quantity(total, "J"),
+        text=format_measured(total, "J"),
         energy_j=max(total["value"], sum(child.energy_j for child in children)),
         color=NEUTRAL,
         names=(),
@@ -106,13 +106,12 @@ def _root(name: str, total: Document, children: list[FlameNode]) -> FlameNode:
 
 
 def build_rail_flame(lines: Sequence[PowerLine]) -> FlameNode | None:
-    """Returns the largest trace with the traces inside it, or None when none is inside another."""
+    """Returns the mapped trace with the traces inside it, or None when none is."""
     told = [line for line in lines if (line.energy["value"] or 0.0) > 0]
-    outer = [line for line in told if not line.inside and any(line.name in other.inside for other in told)]
-    if not outer:
+    outer = [line for line in told if line.mapped]
+    if len(outer) != 1 or not any(outer[0].name in line.inside for line in told):
         return None
-    largest = max(outer, key=lambda line: float(line.energy["value"]))
-    return _rail(largest, told, frozenset(), color=NEUTRAL)
+    return _rail(outer[0], told, frozenset(), color=NEUTRAL)
 
 
 def _rail(line: PowerLine, lines: Sequence[PowerLine], above: frozenset[PowerLine], *, color: int) -> FlameNode:
@@ -121,7 +120,7 @@ def _rail(line: PowerLine, lines: Sequence[PowerLine], above: frozenset[PowerLin
     direct = [other for other in inner if not any(rail.name in other.inside for rail in inner if rail is not other)]
     children = [_rail(other, lines, seen, color=(len(above) + k) % NEUTRAL) for k, other in enumerate(direct)]
     energy_j = float(line.energy["value"])
-    text = format_quantity(line.energy, "J")
+    text = format_measured(line.energy, "J")
     if above:
         whole_j = max(float(outer.energy["value"]) for outer in above)
         text += f" ({format_share(energy_j / whole_j, line.energy['expanded'] / whole_j)})"

@@ -26,7 +26,7 @@ from joulemap.report.view.recording.rows import (
 )
 from joulemap.report.view.recording.scene import build_scene
 from joulemap.report.view.recording.sections import Document, RecordingSections
-from joulemap.report.view.text import format_quantity, format_share, printable, shorten
+from joulemap.report.view.text import format_measured, format_share, printable, shorten
 from joulemap.units import format_count, format_duration, format_percent, format_si
 
 __all__ = ["build_recording_page"]
@@ -70,6 +70,8 @@ def build_recording_page(sections: RecordingSections) -> PageView:
         panels=build_panels(sections),
         joules_are="joules of the whole recording" if document is not None else "no power in this bundle: times alone",
         flame_is="the whole recording",
+        budget_of="the energy of the whole recording",
+        flame_title="Energy by path" if sections.paths else "Energy by rail",
     )
 
 
@@ -113,11 +115,11 @@ def _headline(document: Document | None) -> tuple[str | None, str]:
         return None, ""
     each = document["metrics"].get("energy_per_unit_j")
     if each is not None and each["value"] is not None:
-        return format_quantity(each, "J"), printable(f"per {document['metrics']['unit']}")
+        return format_measured(each, "J"), printable(f"per {document['metrics']['unit']}")
     length = f"in {format_duration(document['duration_s'], digits=4)}"
     if document["total_j"]["expanded"] == 0:  # neither meter nor scatter: digits would claim what nobody knows
         return format_si(document["total_j"]["value"], "J", digits=4), f"(U unknown) {length}"
-    return format_quantity(document["total_j"], "J"), length
+    return format_measured(document["total_j"], "J"), length
 
 
 def _explain(sections: RecordingSections) -> str:
@@ -160,7 +162,7 @@ def _hotspot(sections: RecordingSections) -> str:
 
 def _part(energy: Document, total: Document) -> str:
     share = format_share(energy["value"] / total["value"], energy["expanded"] / abs(total["value"]))
-    return f"{share} ({format_quantity(energy, 'J')})"
+    return f"{share} ({format_measured(energy, 'J')})"
 
 
 def _figures(sections: RecordingSections, *, headline: bool) -> tuple[tuple[str, str], ...]:
@@ -168,12 +170,12 @@ def _figures(sections: RecordingSections, *, headline: bool) -> tuple[tuple[str,
     if document is None:
         return _plain_figures(sections)
     figures = [
-        ("Mean power", format_quantity(document["power_w"], "W")),
+        ("Mean power", format_measured(document["power_w"], "W")),
         ("Length", format_duration(document["duration_s"], digits=4)),
     ]
     each = document["metrics"].get("energy_per_unit_j")
     if not headline or (each is not None and each["value"] is not None):
-        figures.insert(0, ("Energy", format_quantity(document["total_j"], "J")))
+        figures.insert(0, ("Energy", format_measured(document["total_j"], "J")))
     if document["rule"] != "joulemap":
         value, unit = document["metrics"]["published_value"], document["metrics"]["published_unit"]
         figures.append((f"By the rule {document['rule']}", f"{value:.7g}\u2009{unit}"))

@@ -16,7 +16,7 @@ from joulemap.report.view.colors import NEUTRAL, assign_colors
 from joulemap.report.view.page import HotspotRow, HotspotTable
 from joulemap.report.view.recording.sections import Document, RecordingSections
 from joulemap.report.view.scene import SliceName
-from joulemap.report.view.text import DASH, format_quantity, format_share, format_supported, printable, shorten
+from joulemap.report.view.text import DASH, format_measured, format_share, format_supported, printable, shorten
 from joulemap.trace import Channel, EnergyTrace, KernelKind, SensorKernel, Timeline
 from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
 from joulemap.units import format_count, format_duration, format_si
@@ -27,6 +27,7 @@ ROW_LIMIT = 60
 """Rows of the first table; further groupings have half of it."""
 
 _NUMBER = re.compile(r"(\s*#\d+|[_:/.]\d+)$")
+_COLORED = 0.005  # share of its own from which an operation has a colour
 _LABELS = {"name": "Name", "op": "Operator", "layer": "Layer", "kernel": "Kernel", "path": "Path"}
 _WAYS = {"overlap": "overlap", "least_squares": "least squares", "in_place": "in place", "refused": "refused"}
 
@@ -40,7 +41,8 @@ def operation(name: str) -> str:
 
 def color_names(rows: Sequence[Document]) -> Callable[[str], int]:
     """Returns the palette index of any name, given rows with the most important first."""
-    colors = assign_colors(operation(row["key"].rsplit(";", 1)[-1]) for row in rows)
+    worth = [row for row in rows if row.get("share") is None or row["share"] >= _COLORED]
+    colors = assign_colors(operation(str(row["key"]).rsplit(";", 1)[-1]) for row in worth)
     return lambda name: colors.get(operation(name), NEUTRAL)
 
 
@@ -61,9 +63,9 @@ def describe_names(rows: Sequence[Document], total: Document, color: Callable[[s
     for row in rows:
         energy = row["energy_j"]
         if energy["value"] is not None:
-            facts = [f"{format_quantity(energy, 'J')} in all ({format_count(row['count'])} slices)"]
+            facts = [f"{format_measured(energy, 'J')} in all ({format_count(row['count'])} slices)"]
             if _nested(row):
-                facts.append(f"{format_quantity(row['self_j'], 'J')} of its own")
+                facts.append(f"{format_measured(row['self_j'], 'J')} of its own")
             facts.append(f"{_share(row, total)} of the whole")
         else:
             facts = [f"no energy: {explain_refusal(row)}"]
@@ -132,10 +134,10 @@ def _row(row: Document, total: Document, known: tuple[str, Callable[[str], int],
     return HotspotRow(
         name=shorten(printable(row["key"].replace(";", " \u203a ")), 120),
         op=printable(operation(name)),
-        path=printable(shorten(str(row["key"]), 160)),
+        path="",
         color=color(name),
         count=format_count(row["count"]),
-        energy=format_quantity(energy, "J") if energy["value"] is not None else "refused",
+        energy=format_measured(energy, "J") if energy["value"] is not None else "refused",
         energy_j=energy["value"],
         expanded_j=energy.get("expanded"),
         share=_share(row, total),
@@ -146,7 +148,7 @@ def _row(row: Document, total: Document, known: tuple[str, Callable[[str], int],
         per_mac=DASH,
         resolution=printable(way),
         names=names,
-        own=(format_quantity(own, "J") if own["value"] is not None else "refused") if nested else "",
+        own=(format_measured(own, "J") if own["value"] is not None else "refused") if nested else "",
         own_j=own["value"] if nested else None,
         own_expanded_j=own.get("expanded") if nested else None,
     )
@@ -164,7 +166,11 @@ def _accumulate(made: Sequence[HotspotRow], rows: Sequence[Document], total: Doc
 
 
 def _power(power: Document) -> str:
-    return DASH if power["value"] is None else format_supported(power["value"], power["expanded"], "W")
+    return DASH if power["value"] is None else _supported(power["value"], power["expanded"])
+
+
+def _supported(power_w: float, expanded_w: float) -> str:
+    return format_supported(power_w, expanded_w, "W") if expanded_w > 0 else format_si(power_w, "W", digits=4)
 
 
 def _plain(name: str, energy: Document, total: Document, *, nested: bool, **cells: str) -> HotspotRow:
@@ -178,7 +184,7 @@ def _plain(name: str, energy: Document, total: Document, *, nested: bool, **cell
         path="",
         color=NEUTRAL,
         count=cells.get("count", DASH),
-        energy=format_quantity(energy, "J") if known else f"refused: {str(energy['reason']).replace('_', ' ')}",
+        energy=format_measured(energy, "J") if known else f"refused: {str(energy['reason']).replace('_', ' ')}",
         energy_j=energy["value"],
         expanded_j=energy.get("expanded"),
         share=share,
@@ -189,7 +195,7 @@ def _plain(name: str, energy: Document, total: Document, *, nested: bool, **cell
         per_mac=DASH,
         resolution=cells.get("resolution", ""),
         names=(),
-        own=format_quantity(energy, "J") if nested else "",
+        own=format_measured(energy, "J") if nested else "",
     )
 
 
@@ -197,7 +203,7 @@ def _idle(document: Document, *, nested: bool) -> HotspotRow:
     idle, idle_s = document["idle_j"], max(document["duration_s"] - document["busy_s"], 0.0)
     power = DASH
     if idle["value"] is not None and idle_s > 0:
-        power = format_supported(idle["value"] / idle_s, idle["expanded"] / idle_s, "W")
+        power = _supported(idle["value"] / idle_s, idle["expanded"] / idle_s)
     time = format_duration(idle_s, digits=4)
     return _plain(
         "idle: no slice runs", idle, document["total_j"], nested=nested, time=time, power=power, resolution="the rest"

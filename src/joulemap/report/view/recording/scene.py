@@ -18,7 +18,7 @@ from joulemap.report.view.recording.sections import Document, PlacedWork, PowerL
 from joulemap.report.view.recording.work import LaidWork, lay_work
 from joulemap.report.view.scene import Excerpt, Level, Mark, Origin, PowerUncertainty, Scene, SliceName, Track
 from joulemap.report.view.slices import empty_slices
-from joulemap.report.view.text import format_quantity, printable, shorten
+from joulemap.report.view.text import format_measured, printable, shorten
 from joulemap.report.view.tracks import (
     BINS,
     bin_trace,
@@ -36,7 +36,7 @@ __all__ = ["MARK_LIMIT", "TRACK_LIMIT", "SceneParts", "build_scene"]
 TRACK_LIMIT = 20
 """Tracks that a page holds: mapped power, then rails by energy, then counters in their order."""
 
-MARK_LIMIT = 200
+MARK_LIMIT = 1000
 """Instants that a page holds."""
 
 _OPEN_BINS = 2000
@@ -83,7 +83,7 @@ def build_scene(sections: RecordingSections, known: Mapping[str, SliceName]) -> 
     if not tracks:
         return SceneParts(scene=None, fold=None, shown={}, findings=())
     level = None if sections.document is None else _level(sections.document)
-    marks, lost_marks = _marks(sections, span_ns)
+    marks, lost_marks = _marks(sections, span_ns, opened)
     scene = Scene(
         label=_label(sections, periods_ns),
         span_s=float(edges_ns[-1] - edges_ns[0]) * 1e-9,
@@ -223,8 +223,9 @@ def _known(limits: PowerUncertainty) -> PowerUncertainty | None:
 
 
 def _title(line: PowerLine) -> str:
-    inside = f" (inside {', '.join(line.inside[:2])})" if line.inside else ""
-    return printable(f"{shorten(line.name, 48)}{inside}")
+    if not line.inside or line.mapped:
+        return printable(shorten(line.name, 48))
+    return printable(f"\u21b3 {shorten(line.name, 48)} (inside {', '.join(line.inside[:2])})")
 
 
 def _sum_track(lines: Sequence[PowerLine], edges_ns: Ints) -> Track:
@@ -272,16 +273,26 @@ def _level(document: Document) -> Level | None:
     if idle["value"] is None or idle_s <= _IDLE_SHARE * document["duration_s"] or not document["rows"]:
         return None
     power = {"value": idle["value"] / idle_s, "expanded": idle["expanded"] / idle_s}
-    return Level(label=f"idle {format_quantity(power, 'W')}", value=power["value"])
+    return Level(label=f"idle {format_measured(power, 'W')}", value=power["value"])
 
 
-def _marks(sections: RecordingSections, span_ns: tuple[int, int]) -> tuple[tuple[Mark, ...], tuple[Finding, ...]]:
+def _marks(
+    sections: RecordingSections, span_ns: tuple[int, int], opened: tuple[int, int]
+) -> tuple[tuple[Mark, ...], tuple[Finding, ...]]:
     inside = sorted((m for m in sections.marks if span_ns[0] <= m.at_ns <= span_ns[1]), key=lambda mark: mark.at_ns)
-    shown = inside[:MARK_LIMIT]
+    shown = inside
+    if len(inside) > MARK_LIMIT:  # all of the window that the page opens on, and of the others every so many
+        near = [mark for mark in inside if opened[0] <= mark.at_ns <= opened[1]][:MARK_LIMIT]
+        step = -(-len(inside) // max(MARK_LIMIT - len(near), 1))
+        kept = {id(mark) for mark in (*near, *inside[::step])}
+        shown = [mark for mark in inside if id(mark) in kept][:MARK_LIMIT]
     marks = tuple(Mark(label=shorten(printable(m.label), 48), at_s=(m.at_ns - span_ns[0]) * 1e-9) for m in shown)
     if len(inside) == len(shown):
         return marks, ()
-    message = f"the map shows the first {len(shown)} of {len(inside)} instants (edges, marks)"
+    message = (
+        f"the map shows {len(shown)} of {len(inside)} instants (edges, marks): outside the window that it opens on"
+    )
+    message += " only some"
     return marks, (Finding(slug="tracks_left_out", severity=Severity.INFO, message=message),)
 
 

@@ -16,7 +16,7 @@ from joulemap.records.finding import Finding, Severity
 from joulemap.report.view.colors import NEUTRAL
 from joulemap.report.view.recording.sections import PlacedWork, PowerLine
 from joulemap.report.view.scene import SliceName, SliceTable
-from joulemap.report.view.slices import SLICE_LIMIT, stack_lanes
+from joulemap.report.view.slices import FOLDED, SLICE_LIMIT, stack_lanes
 from joulemap.report.view.text import printable, shorten
 from joulemap.trace import Timeline, integrate_energy
 from joulemap.units import format_count
@@ -173,7 +173,7 @@ def _fold(
     pairs, pair = np.unique(home.astype(np.int64) * names + part.name_index, return_inverse=True)
     took_ns = np.bincount(pair, weights=(part.end_ns - part.start_ns).astype(np.float64))
     ranked = np.lexsort((took_ns, pairs // names))
-    last = np.append(np.flatnonzero(np.diff(pairs[ranked] // len(timeline.names))), ranked.size - 1)
+    last = np.append(np.flatnonzero(np.diff(pairs[ranked] // len(part.names))), ranked.size - 1)
     name = (pairs[ranked[last]] % names).astype(np.int32)
     kinds = len(part.kinds)
     whole = lanes[keys // bins]
@@ -204,7 +204,7 @@ def _join(timeline: Timeline, kept: Ints, folded: Timeline) -> Timeline:
         track_index=np.concatenate([part.track_index, folded.track_index]),
         tracks=timeline.tracks,
         kind_index=np.concatenate([part.kind_index, folded.kind_index + np.int32(kinds)]),
-        kinds=(*timeline.kinds, *(f"{kind or 'slices'}, folded" for kind in timeline.kinds)),
+        kinds=(*timeline.kinds, *(f"{kind or 'slices'}{FOLDED}" for kind in timeline.kinds)),
     )
 
 
