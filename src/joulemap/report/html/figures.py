@@ -11,6 +11,7 @@ from joulemap.report.view.page import BudgetShare, FlameNode
 __all__ = ["budget_color", "render_bar", "render_budget", "render_icicle", "render_swatch"]
 
 _ROW = 24
+_LONG_NAME = 30  # characters; keys of links go by number beyond
 _LABEL = 0.05  # share of the width below which no label is tried
 _BUDGET_COLORS = (0, 3, 2, 5, 4, 1, 6)
 
@@ -82,7 +83,7 @@ def render_icicle(root: FlameNode, whole: str) -> str:
 
 def _place(node: FlameNode, at: tuple[float, float, int], boxes: list[str], path: str) -> int:
     left, width, depth = at
-    key = f"{path}/{node.name}"
+    key = f"{path}/{node.name if len(node.name) <= _LONG_NAME else len(boxes)}"
     boxes.append(_box(node, at, key))
     deepest = depth
     for child in node.children:

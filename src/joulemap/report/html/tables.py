@@ -130,7 +130,8 @@ def _table(table: HotspotTable, *, first: bool) -> str:
         element("th", escape(title), scope="col", class_=_class(kind), aria_label=None if title else "Energy as a bar")
         for title, _, kind in columns
     )
-    rows = [_row(table.key, row, columns, largest) for row in table.rows]
+    keys = [f"{table.key}:{row.name if len(row.name) <= _LONG else k}" for k, row in enumerate(table.rows)]
+    rows = [_row(key, row, columns, largest) for key, row in zip(keys, table.rows, strict=True)]
     return element(
         "table",
         element("caption", escape(f"Energy by {table.label.lower()}"), class_="said"),
@@ -154,7 +155,7 @@ def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], lar
         title=row.name if len(row.name) > _LONG else None,
         class_="name",
         aria_pressed="false",
-        data_key=f"{key}:{row.name}",
+        data_key=key,
         data_names=",".join(map(str, row.names)),
         disabled=not row.names,
     )
@@ -171,5 +172,4 @@ def _row(key: str, row: HotspotRow, columns: Sequence[tuple[str, str, str]], lar
         "tr",
         element("th", name, scope="row"),
         *cells,
-        data_find=f"{row.name} {row.op} {row.path} {row.resolution}".lower(),
     )

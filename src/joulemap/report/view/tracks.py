@@ -39,17 +39,18 @@ _PASS = 1 << 24
 """Samples at a time: 64 MB of those that lie in a file."""
 
 
-def bin_trace(trace: EnergyTrace, edges_ns: NDArray[np.int64]) -> Envelope:
+def bin_trace(trace: EnergyTrace, edges_ns: NDArray[np.int64], *, at_once: int = _PASS) -> Envelope:
     """Returns lowest, highest and mean power of each bin, a bounded number of samples at a time.
 
     Args:
         trace: power over time; its samples may lie in a mapped file of any size.
         edges_ns: (b + 1,) ns on its clock, strictly increasing.
+        at_once: samples that are read at a time, about.
     """
     bins = edges_ns.size - 1
     span_ns = max(trace.end_ns - trace.start_ns, 1)
     within = min(max(int(edges_ns[-1]) - int(edges_ns[0]), 1), span_ns)
-    passes = max(1, round(trace.n * (within / span_ns)) // _PASS)
+    passes = max(1, round(trace.n * (within / span_ns)) // at_once)
     step = -(-bins // passes)
     parts = []
     for at in range(0, bins, step):

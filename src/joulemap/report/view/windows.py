@@ -45,7 +45,12 @@ def open_window(periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int) ->
 
 
 def worst_windows(
-    trace: EnergyTrace, periods_ns: NDArray[np.int64], *, samples: int, inside_ns: tuple[int, int] | None
+    trace: EnergyTrace,
+    periods_ns: NDArray[np.int64],
+    *,
+    samples: int,
+    inside_ns: tuple[int, int] | None,
+    at_once: int = _PASS,
 ) -> tuple[Window, ...]:
     """Returns the highest peak, the lowest dip, the most unusual period and the first lost samples, each with a reason.
 
@@ -54,10 +59,11 @@ def worst_windows(
         periods_ns: (p, 2) ns; empty for a run that is not periodic.
         samples: that a window may hold.
         inside_ns: where to look for peak and dip; None for the whole trace.
+        at_once: samples that are read at a time.
     """
     half_ns = max(1, round(0.5 * samples * trace.duration_s * 1e9 / max(trace.n, 1)))
     left, right = inside_ns if inside_ns is not None else (trace.start_ns, trace.end_ns)
-    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right))
+    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right), at_once)
     odd = _odd_period(trace, periods_ns)
     if odd is not None:
         places.append((f"most unusual period (no. {odd + 1})", int(periods_ns[odd].mean())))
@@ -73,13 +79,13 @@ def worst_windows(
     )
 
 
-def _extremes(trace: EnergyTrace, first: int, last: int) -> list[tuple[str, int]]:
+def _extremes(trace: EnergyTrace, first: int, last: int, at_once: int) -> list[tuple[str, int]]:
     """Returns label and instant, ns, of the highest and the lowest sample; none when all of them were lost."""
     most, least = (-np.inf, -1), (np.inf, -1)
     for begin, end in trace.runs:
         left, right = max(int(begin), first), min(int(end), last)
-        for at in range(left, right, _PASS):
-            power_w = trace.power_w[at : min(at + _PASS, right)]
+        for at in range(left, right, at_once):
+            power_w = trace.power_w[at : min(at + at_once, right)]
             high, low = int(np.argmax(power_w)), int(np.argmin(power_w))
             most = max(most, (float(power_w[high]), at + high), key=lambda seen: seen[0])
             least = min(least, (float(power_w[low]), at + low), key=lambda seen: seen[0])

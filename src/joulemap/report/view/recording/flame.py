@@ -12,7 +12,7 @@ from joulemap.report.view.text import format_measured, format_share, printable, 
 
 __all__ = ["BOX_LIMIT", "build_path_flame", "build_rail_flame"]
 
-BOX_LIMIT = 150
+BOX_LIMIT = 100
 """Boxes that a page holds; of more, those with the most energy."""
 
 _SMALLEST = 1e-3  # share of the whole below which no box is drawn

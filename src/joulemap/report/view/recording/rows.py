@@ -23,7 +23,7 @@ from joulemap.units import format_count, format_duration, format_si
 
 __all__ = ["ROW_LIMIT", "build_tables", "color_names", "describe_names", "list_times", "operation"]
 
-ROW_LIMIT = 60
+ROW_LIMIT = 50
 """Rows of the first table; further groupings have half of it."""
 
 _NUMBER = re.compile(r"(\s*#\d+|[_:/.]\d+)$")
@@ -72,7 +72,7 @@ def describe_names(rows: Sequence[Document], total: Document, color: Callable[[s
         alone = energy["value"] is not None and row["resolution"] == "overlap"
         known[row["key"]] = SliceName(
             name=shorten(printable(row["key"])),
-            op=printable(operation(row["key"])),
+            op=shorten(printable(operation(row["key"])), 40),
             color=color(row["key"]),
             facts=tuple(printable(fact) for fact in facts),
             no_energy="" if alone else "samples tell it for all of them, not for one" if energy["value"] else "refused",
@@ -132,7 +132,7 @@ def _row(row: Document, total: Document, known: tuple[str, Callable[[str], int],
             else f"refused: {explain_refusal(row)}"
         )
     return HotspotRow(
-        name=shorten(printable(row["key"].replace(";", " \u203a ")), 120),
+        name=shorten(printable(row["key"].replace(";", " \u203a ")), 100),
         op=printable(operation(name)),
         path="",
         color=color(name),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from joulemap.records.finding import Finding, Severity
 from joulemap.report.view.fold import build_fold
 from joulemap.report.view.recording.sections import Document, PlacedWork, PowerLine, RecordingSections
-from joulemap.report.view.recording.work import LaidWork, lay_work
+from joulemap.report.view.recording.work import LaidWork, lay_work, plan_slices
 from joulemap.report.view.scene import Excerpt, Level, Mark, Origin, PowerUncertainty, Scene, SliceName, Track
 from joulemap.report.view.slices import empty_slices
 from joulemap.report.view.text import format_measured, printable, shorten
@@ -72,16 +72,15 @@ def build_scene(sections: RecordingSections, known: Mapping[str, SliceName]) -> 
     opened = open_window(periods_ns, start_ns=span_ns[0], end_ns=span_ns[1])
     edges_ns = plan_edges(*span_ns)
     excerpts = _excerpts(mapped, periods_ns, (opened, span_ns))
-    laid = LaidWork(slices=empty_slices(), shown={}, findings=())
-    if sections.work is not None:
-        windows = [
-            opened,
-            *((round(e.start_s * 1e9) + span_ns[0], round(e.end_s * 1e9) + span_ns[0]) for e in excerpts),
-        ]
-        laid = lay_work(sections.work, mapped, span_ns, windows_ns=windows, known=known)
     tracks, left_out = _tracks(sections, mapped, edges_ns)
     if not tracks:
         return SceneParts(scene=None, fold=None, shown={}, findings=())
+    laid = LaidWork(slices=empty_slices(), shown={}, findings=())
+    if sections.work is not None:
+        windows = [opened, *((_ns(e.start_s, span_ns), _ns(e.end_s, span_ns)) for e in excerpts)]
+        samples = sum(e.mean.size * (1 if e.raw else 3) for e in excerpts)
+        limit = plan_slices(sections.work, tracks=len(tracks), bins=edges_ns.size - 1, samples=samples)
+        laid = lay_work(sections.work, mapped, span_ns, windows_ns=windows, known=known, limit=limit)
     level = None if sections.document is None else _level(sections.document)
     marks, lost_marks = _marks(sections, span_ns, opened)
     scene = Scene(
@@ -110,6 +109,10 @@ def build_scene(sections: RecordingSections, known: Mapping[str, SliceName]) -> 
             label=f"{periods_ns.shape[0]} units of work folded into one",
         )
     return SceneParts(scene=scene, fold=fold, shown=laid.shown, findings=(*laid.findings, *left_out, *lost_marks))
+
+
+def _ns(at_s: float, span_ns: tuple[int, int]) -> int:
+    return round(at_s * 1e9) + span_ns[0]
 
 
 def describe_origin(clock: Clock, at_ns: int) -> Origin:

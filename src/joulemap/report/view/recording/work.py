@@ -1,7 +1,8 @@
 """The slices of a recording as lanes: one by one where a reader looks first, folded where there are too many. Pure.
 
-A page holds ``SLICE_LIMIT`` slices. Of more, those that touch the windows which the page opens on stay, then the
-longest; all others are drawn as folded slices: one for each stretch of a lane, named by what took most of it.
+A page holds ``SLICE_LIMIT`` slices, or fewer where other things need the room. Of more, those that touch the windows
+which the page opens on stay, then the longest; all others are drawn as folded slices: one for each stretch of a lane,
+named by what took most of it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ from joulemap.report.view.text import printable, shorten
 from joulemap.trace import Timeline, integrate_energy
 from joulemap.units import format_count
 
-__all__ = ["LANE_LIMIT", "NAME_LIMIT", "LaidWork", "lay_work"]
+__all__ = ["LANE_LIMIT", "NAME_LIMIT", "PAGE_B", "LaidWork", "lay_work", "plan_slices"]
 
 LANE_LIMIT = 60
 """Lanes that a page holds; those with the least work are left out."""
 
-NAME_LIMIT = 500
+NAME_LIMIT = 250
 """Names that a page holds; slices of others share one grey name."""
 
+PAGE_B = 1_000_000
+"""Size that a page stays below."""
+
+_SCRIPT_B = 68_000  # script, style, findings, provenance
+_NAME_B, _ROW_B, _ROWS, _BOX_B, _BOXES = 175, 540, 50, 350, 100
+_FEWEST = 2_000
 _COVERAGE = 1.959963984540054
 _KEPT = 0.7  # share of the limit that slices shown one by one take when others are folded
 
@@ -48,6 +55,24 @@ class LaidWork:
     slices: SliceTable
     shown: Mapping[str, tuple[int, ...]]
     findings: tuple[Finding, ...]
+
+
+def plan_slices(work: PlacedWork, *, tracks: int, bins: int, samples: int) -> int:
+    """Returns how many slices leave the page below ``PAGE_B``.
+
+    Args:
+        work: what ran.
+        tracks: of the map.
+        bins: of each.
+        samples: in excerpts.
+    """
+    lengths = sorted((min(len(name), 80) for name in work.timeline.names), reverse=True)
+    names_b = sum(length + _NAME_B for length in lengths[:NAME_LIMIT])
+    rows_b = 2 * sum(3 * length + _ROW_B for length in lengths[:_ROWS])  # by name, and by path or operator
+    rows_b += sum(4 * length + _BOX_B for length in lengths[:_BOXES])  # of the icicle
+    arrays_b = (6 * tracks * bins + 2 * samples) * 4 // 3
+    slice_b = (15 if work.shift_s == 0 else 17) * 4 / 3
+    return max(_FEWEST, min(SLICE_LIMIT, int((PAGE_B - _SCRIPT_B - arrays_b - names_b - rows_b) / slice_b)))
 
 
 def lay_work(
@@ -80,7 +105,8 @@ def lay_work(
     lane_index, lanes = stack_lanes(joined)
     all_j = np.concatenate([energy_j[kept], folded_j])
     std_j = np.full(all_j.size, np.nan)
-    if lines and kept.size:
+    moved = bool(lines) and work.shift_s > 0  # else U of a slice follows from the limits of the first track
+    if moved and kept.size:
         std_j[: kept.size] = _stds(_take(timeline, kept), energy_j[kept], lines, shift_s=work.shift_s)
     names, index, shown = _name(joined, kept.size, known)
     order = np.lexsort((-joined.end_ns, joined.start_ns))
@@ -93,7 +119,7 @@ def lay_work(
         lane_index=lane_index[order],
         names=names,
         lanes=lanes,
-        expanded_j=_COVERAGE * std_j[order] if lines else None,
+        expanded_j=_COVERAGE * std_j[order] if moved else None,
     )
     return LaidWork(slices=table, shown=shown, findings=findings)
 
