@@ -11,7 +11,7 @@ import { mode, watchPointer } from './pointer.js';
 import { describeSelection, measureWindow, readAt } from './reading.js';
 import { changed, onChange, select, showScene, showWindow, state, zoom } from './state.js';
 import { fitLabels, press, showPressed, watchTables } from './table.js';
-import { formatEstimate, formatSi, formatSupported } from './numbers.js';
+import { formatEstimate, formatLong, formatSi, formatSupported, formatUtc } from './numbers.js';
 
 const byId = (id) => document.getElementById(id);
 let pending = 0;
@@ -128,4 +128,4 @@ fitLabels();
 addEventListener('resize', fitLabels);
 // What a script or a test may ask: read-only views of what the page shows.
 window.joulemap = Object.freeze({ page, scenes, state, layout, timing, draw, readAt, measureWindow, showWindow, select,
-  describeSelection, formatEstimate, formatSi, formatSupported });
+  describeSelection, formatEstimate, formatLong, formatSi, formatSupported, formatUtc });
