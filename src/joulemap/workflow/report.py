@@ -102,7 +102,7 @@ def _regroup(view: PageView, request: ReportRequest) -> PageView:
         )
     key = "layer" if request.map.map.key is MapKey.NAME else str(request.map.map.key)
     first = [table for table in view.tables if table.key == key]
-    if not first and "--by" in request.flags:
+    if not first and key not in ("layer", "op"):  # without a table by operator every layer is one of its own
         raise UsageError(
             f"--by {key}: the profile has no such table",
             hint=f"it has {', '.join(table.key for table in view.tables)}",
