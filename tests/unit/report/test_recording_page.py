@@ -172,7 +172,8 @@ def test_rails_inside_another_are_marked_and_never_added(tmp_path: Path) -> None
     assert view.scene is not None
     names = [track.name for track in view.scene.tracks]
     assert names[0] == "Power, VDD_IN"
-    assert "\u21b3 VDD_SOC (inside VDD_IN)" in names
+    soc = view.scene.tracks[names.index("\u21b3 VDD_SOC")]
+    assert soc.note == "inside VDD_IN: part of it, never added"
     temperature = next(track for track in view.scene.tracks if "temperature" in track.name)
     assert temperature.unit == "\u00b0C"
     assert view.hotspot.startswith("Inside it VDD_CPU_GPU_CV holds 50")
@@ -233,6 +234,8 @@ def test_a_timeline_without_power_is_a_page_of_times(tmp_path: Path) -> None:
     assert times["conv"] == ("1.000\u2009s", "1.000\u2009s")
     assert times["infer"] == ("2.500\u2009s", "0\u2009s")
     assert {row.energy for row in table.rows} == {"—"}
+    conv = next(name for name in view.scene.slices.names if name.name == "conv")
+    assert conv.facts == ("1.000\u2009s in all (10 slices)",)
     assert "joulemap import POWER TIMELINE" in view.next_step
     assert render_markdown(view).count("No headline") == 1
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from joulemap.errors import InputError, UsageError
 from joulemap.formats.base import ReadOptions
@@ -42,12 +43,12 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def integral_j(recording: Recording, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
+def integral_j(recording: Recording, start_ns: NDArray[Any], end_ns: NDArray[Any]) -> NDArray[Any]:
     """Energies of slices from the counter of watts that the recording holds, each value held until the next."""
     lane = next(lane for lane in recording.lanes if lane.name.endswith(("power", "power W")))
     at_ns = np.append(lane.time_ns, 2 * lane.time_ns[-1] - lane.time_ns[-2])
     total = np.concatenate([[0.0], np.cumsum(lane.value * np.diff(at_ns) * 1e-9)])
-    return np.interp(end_ns, at_ns, total) - np.interp(start_ns, at_ns, total)
+    return np.asarray(np.interp(end_ns, at_ns, total) - np.interp(start_ns, at_ns, total))
 
 
 def test_layers_lie_where_the_gate_shows_them(bundle: Path, tmp_path: Path) -> None:

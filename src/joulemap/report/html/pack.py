@@ -133,6 +133,7 @@ def _track_head(track: Track, low: float, high: float) -> dict[str, Any]:
         "low": low,
         "high": high,
         "spread": track.spread,
+        "note": track.note,
         "uncertainty": None if track.uncertainty is None else _limits(track.uncertainty),
     }
 

@@ -78,6 +78,7 @@ class Track:
         mean: (b,) mean over the covered time.
         uncertainty: for power alone; None when nothing is declared.
         spread: what low and high are: extremes, or the band of repeats in a fold.
+        note: a line for the tooltip; empty for none.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Track:
     mean: Floats
     uncertainty: PowerUncertainty | None = None
     spread: str = "min and max"
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.low.ndim != 1 or not self.low.size or not self.low.shape == self.high.shape == self.mean.shape:

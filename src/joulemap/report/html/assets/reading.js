@@ -34,6 +34,7 @@ function trackLines(track, time) {
     lines.push(`mean ${track.uncertainty ? formatEstimate(bin.mean, expanded, track.unit) : quantity(bin.mean)}`,
       `${track.spread}: ${quantity(bin.low)}, ${quantity(bin.high)}`, `bin of ${length}`);
   }
+  if (track.note) lines.push(track.note);
   lines.push(`stored in 16 bits: \u00b1 ${formatSi(stored, track.unit, 2)}`);
   return { name: track.name, lines, bin };
 }

@@ -21,6 +21,7 @@ from joulemap.report.view.recording.rows import (
     build_tables,
     color_names,
     describe_names,
+    describe_times,
     explain_refusal,
     list_times,
 )
@@ -37,11 +38,10 @@ _REFUSED = 20
 def build_recording_page(sections: RecordingSections) -> PageView:
     """Returns the page; raises KeyError when a required key of a document is missing."""
     document = sections.document
-    names = sections.tables.get("name", ())
-    if document is None and sections.work is not None:
-        names = [{"key": name} for name, *_ in list_times(sections.work.timeline)]
+    times = list_times(sections.work.timeline) if document is None and sections.work is not None else []
+    names = sections.tables.get("name") or [{"key": time[0]} for time in times]
     color = color_names(names)
-    known = describe_names(names, document["total_j"], color) if document is not None else {}
+    known = describe_names(names, document["total_j"], color) if document is not None else describe_times(times, color)
     parts = build_scene(sections, known)
     headline, unit = _headline(document)
     return PageView(
@@ -57,7 +57,7 @@ def build_recording_page(sections: RecordingSections) -> PageView:
         scene=parts.scene,
         fold=parts.fold,
         no_scene="" if parts.scene is not None else "No map: everything in the bundle is of one instant.",
-        tables=build_tables(sections, color, parts.shown),
+        tables=build_tables(sections, times, color, parts.shown),
         flame=_flame(sections, color, parts.shown),
         budget=_budget(document) if headline is not None else (),
         findings=build_finding_rows(

@@ -21,7 +21,7 @@ from joulemap.trace import Channel, EnergyTrace, KernelKind, SensorKernel, Timel
 from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
 from joulemap.units import format_count, format_duration, format_si
 
-__all__ = ["ROW_LIMIT", "build_tables", "color_names", "describe_names", "list_times", "operation"]
+__all__ = ["ROW_LIMIT", "build_tables", "color_names", "describe_names", "describe_times", "list_times", "operation"]
 
 ROW_LIMIT = 50
 """Rows of the first table; further groupings have half of it."""
@@ -30,6 +30,9 @@ _NUMBER = re.compile(r"(\s*#\d+|[_:/.]\d+)$")
 _COLORED = 0.005  # share of its own from which an operation has a colour
 _LABELS = {"name": "Name", "op": "Operator", "layer": "Layer", "kernel": "Kernel", "path": "Path"}
 _WAYS = {"overlap": "overlap", "least_squares": "least squares", "in_place": "in place", "refused": "refused"}
+
+NameTime = tuple[str, int, float, float]
+"""Name, count, time held and time of its own, s."""
 
 Shown = Mapping[str, tuple[int, ...]]
 
@@ -80,6 +83,21 @@ def describe_names(rows: Sequence[Document], total: Document, color: Callable[[s
     return known
 
 
+def describe_times(times: Sequence[NameTime], color: Callable[[str], int]) -> dict[str, SliceName]:
+    """Returns the same of a timeline without power."""
+    known = {}
+    for name, count, held_s, own_s in times:
+        facts = [f"{format_si(held_s, 's', digits=4)} in all ({format_count(count)} slices)"]
+        facts += [f"{format_si(own_s, 's', digits=4)} of its own"] if own_s < held_s else []
+        known[name] = SliceName(
+            name=shorten(printable(name)),
+            op=shorten(printable(operation(name)), 40),
+            color=color(name),
+            facts=tuple(facts),
+        )
+    return known
+
+
 def _nested(row: Document) -> bool:
     held, own = row["energy_j"]["value"], row["self_j"]["value"]
     return (held is None) != (own is None) or (held is not None and abs(own - held) > 1e-9 * abs(held))
@@ -92,16 +110,19 @@ def _share(row: Document, total: Document) -> str:
     return format_share(own["value"] / total["value"], own["expanded"] / abs(total["value"]))
 
 
-def build_tables(sections: RecordingSections, color: Callable[[str], int], shown: Shown) -> tuple[HotspotTable, ...]:
+def build_tables(
+    sections: RecordingSections, times: Sequence[NameTime], color: Callable[[str], int], shown: Shown
+) -> tuple[HotspotTable, ...]:
     """Returns one table per grouping, the wanted one first.
 
     Args:
         sections: of the page.
+        times: of names, where there is no power.
         color: of a name.
         shown: name -> names of the scene.
     """
     if sections.document is None:
-        return _time_tables(sections, color, shown)
+        return _time_tables(times, color, shown)
     document = sections.document
     tables = []
     for number, (key, rows) in enumerate(sections.tables.items()):
@@ -228,7 +249,7 @@ def _rest(rows: Sequence[Document], total: Document) -> HotspotRow:
     )
 
 
-def list_times(timeline: Timeline) -> list[tuple[str, int, float, float]]:
+def list_times(timeline: Timeline) -> list[NameTime]:
     """Returns name, count, time held and time of its own, s, of each name, the most time of its own first.
 
     The sweep of a trace of 1 W over the whole timeline: its joules are seconds.
@@ -258,10 +279,9 @@ def list_times(timeline: Timeline) -> list[tuple[str, int, float, float]]:
     return sorted((row for row in columns if row[1]), key=lambda row: (-row[3], row[0]))
 
 
-def _time_tables(sections: RecordingSections, color: Callable[[str], int], shown: Shown) -> tuple[HotspotTable, ...]:
-    if sections.work is None:
+def _time_tables(times: Sequence[NameTime], color: Callable[[str], int], shown: Shown) -> tuple[HotspotTable, ...]:
+    if not times:
         return ()
-    times = list_times(sections.work.timeline)
     total_s = sum(own_s for *_, own_s in times)
     nested = any(abs(held_s - own_s) > 1e-9 * held_s for *_, held_s, own_s in times)
     rows, running = [], 0.0

@@ -216,7 +216,10 @@ def _tracks(
 
 def _power_track(line: PowerLine, edges_ns: Ints, name: str) -> Track:
     assert line.trace is not None  # only such lines are drawn
-    return build_power_track(line.trace, edges_ns, name=name, uncertainty=_known(line.limits))
+    track = build_power_track(line.trace, edges_ns, name=name, uncertainty=_known(line.limits))
+    if not line.inside or line.mapped:
+        return track
+    return replace(track, note=printable(f"inside {shorten(', '.join(line.inside), 60)}: part of it, never added"))
 
 
 def _known(limits: PowerUncertainty) -> PowerUncertainty | None:
@@ -228,7 +231,7 @@ def _known(limits: PowerUncertainty) -> PowerUncertainty | None:
 def _title(line: PowerLine) -> str:
     if not line.inside or line.mapped:
         return printable(shorten(line.name, 48))
-    return printable(f"\u21b3 {shorten(line.name, 48)} (inside {', '.join(line.inside[:2])})")
+    return printable(f"\u21b3 {shorten(line.name, 48)}")
 
 
 def _sum_track(lines: Sequence[PowerLine], edges_ns: Ints) -> Track:
@@ -284,18 +287,14 @@ def _marks(
 ) -> tuple[tuple[Mark, ...], tuple[Finding, ...]]:
     inside = sorted((m for m in sections.marks if span_ns[0] <= m.at_ns <= span_ns[1]), key=lambda mark: mark.at_ns)
     shown = inside
-    if len(inside) > MARK_LIMIT:  # all of the window that the page opens on, and of the others every so many
-        near = [mark for mark in inside if opened[0] <= mark.at_ns <= opened[1]][:MARK_LIMIT]
-        step = -(-len(inside) // max(MARK_LIMIT - len(near), 1))
-        kept = {id(mark) for mark in (*near, *inside[::step])}
-        shown = [mark for mark in inside if id(mark) in kept][:MARK_LIMIT]
+    if len(inside) > MARK_LIMIT:  # half of them where the page opens, the others over everything, each every so many
+        near = [mark for mark in inside if opened[0] <= mark.at_ns <= opened[1]]
+        kept = {id(mark) for part in (near, inside) for mark in part[:: -(-len(part) // (MARK_LIMIT // 2)) or 1]}
+        shown = [mark for mark in inside if id(mark) in kept]
     marks = tuple(Mark(label=shorten(printable(m.label), 48), at_s=(m.at_ns - span_ns[0]) * 1e-9) for m in shown)
     if len(inside) == len(shown):
         return marks, ()
-    message = (
-        f"the map shows {len(shown)} of {len(inside)} instants (edges, marks): outside the window that it opens on"
-    )
-    message += " only some"
+    message = f"the map shows {len(shown)} of {len(inside)} instants (edges, marks)"
     return marks, (Finding(slug="tracks_left_out", severity=Severity.INFO, message=message),)
 
 
