@@ -19,6 +19,7 @@ from joulemap.report.html.pack import MISSING, list_blocks, pack_scene_head
 from joulemap.report.html.page import render_page
 from joulemap.report.markdown import render_markdown
 from joulemap.report.view.page import FlameNode, PageView
+from joulemap.report.view.recording.folding import fold_slices
 from joulemap.report.view.recording.page import build_recording_page
 from joulemap.report.view.recording.rows import list_times
 from joulemap.report.view.recording.scene import MARK_LIMIT, TRACK_LIMIT, describe_origin
@@ -332,6 +333,39 @@ def test_too_many_slices_are_folded_by_a_rule_and_none_is_lost() -> None:
     names = laid.shown["CONV_2D #3"]
     assert [laid.slices.names[k].name for k in names] == ["CONV_2D #3", "mostly CONV_2D #3"] or len(names) == 1
     assert any(lane.startswith("folded") for lane in laid.slices.lanes)
+
+
+def test_folded_slices_that_overlap_have_no_sum() -> None:
+    flat = busy_timeline(8000, tracks=1)
+    nested = replace(flat, end_ns=np.minimum(flat.end_ns + 10**6, 2 * 10**9))
+    for timeline, known in ((flat, True), (nested, False)):
+        sections = build_sections(timeline)
+        assert sections.work is not None
+        laid = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={}, limit=1000)
+        folded = np.array([name.name.startswith("mostly") for name in laid.slices.names])[laid.slices.name_index]
+        assert folded.any()
+        assert bool(np.isfinite(laid.slices.energy_j[folded]).all()) is known
+        assert bool(np.isfinite(laid.slices.energy_j[folded]).any()) is known
+
+
+def test_folding_names_what_took_most_however_many_blocks_there_are() -> None:
+    rng = np.random.default_rng(6)
+    n = 3 * (1 << 20)
+    edges_ns = np.sort(rng.integers(0, 2 * 10**9, n + 1))
+    names = rng.integers(0, 5, n).astype(np.int32)
+    timeline = replace(
+        busy_timeline(n, names=5, tracks=1), start_ns=edges_ns[:-1], end_ns=edges_ns[1:], name_index=names
+    )
+    energy_j = rng.random(n)
+    folded, sums_j = fold_slices(timeline, energy_j, np.ones(n, np.bool_), (0, 2 * 10**9), limit=7)
+    middle = (edges_ns[:-1] + (edges_ns[1:] - edges_ns[:-1]) // 2) * (7 / 2e9)
+    home = np.clip(middle.astype(np.int64), 0, 6)
+    for k in range(7):
+        rows = home == k
+        assert sums_j[k] == pytest.approx(energy_j[rows].sum())
+        took = np.bincount(names[rows], weights=np.diff(edges_ns)[rows])
+        assert folded.name_index[k] == np.argmax(took)
+        assert (folded.start_ns[k], folded.end_ns[k]) == (edges_ns[:-1][rows].min(), edges_ns[1:][rows].max())
 
 
 def test_lanes_and_names_have_limits_that_are_said() -> None:

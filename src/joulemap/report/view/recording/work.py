@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.records.finding import Finding, Severity
 from joulemap.report.view.colors import NEUTRAL
+from joulemap.report.view.recording.folding import fold_slices, list_lanes, take_rows
 from joulemap.report.view.recording.sections import PlacedWork, PowerLine
 from joulemap.report.view.scene import SliceName, SliceTable
 from joulemap.report.view.slices import FOLDED, SLICE_LIMIT, stack_lanes
@@ -94,12 +95,13 @@ def lay_work(
         known: what is known of a name.
         limit: slices at most.
     """
-    timeline, energy_j = _clip(work, span_ns)
-    lengths_ns = timeline.end_ns - timeline.start_ns
-    timeline, energy_j, lengths_ns, left_out = _keep_lanes(timeline, energy_j, lengths_ns)
-    kept = _choose(timeline, lengths_ns, windows_ns, limit)
-    rest = np.setdiff1d(np.arange(len(timeline)), kept, assume_unique=True)
-    folded, folded_j = _fold(_take(timeline, rest), energy_j[rest], span_ns, limit=limit - kept.size)
+    timeline, energy_j, left_out = _keep_lanes(*_clip(work, span_ns))
+    kept = _choose(timeline, windows_ns, limit)
+    rest = np.ones(len(timeline), np.bool_)
+    rest[kept] = False
+    folded, folded_j = take_rows(timeline, kept[:0]), np.empty(0)
+    if rest.any():
+        folded, folded_j = fold_slices(timeline, energy_j, rest, span_ns, limit=limit - kept.size)
     findings = _remarks(len(timeline), kept.size, len(folded), left_out)
     joined = _join(timeline, kept, folded)
     lane_index, lanes = stack_lanes(joined)
@@ -107,7 +109,7 @@ def lay_work(
     std_j = np.full(all_j.size, np.nan)
     moved = bool(lines) and work.shift_s > 0  # else U of a slice follows from the limits of the first track
     if moved and kept.size:
-        std_j[: kept.size] = _stds(_take(timeline, kept), energy_j[kept], lines, shift_s=work.shift_s)
+        std_j[: kept.size] = _stds(take_rows(timeline, kept), energy_j[kept], lines, shift_s=work.shift_s)
     names, index, shown = _name(joined, kept.size, known)
     order = np.lexsort((-joined.end_ns, joined.start_ns))
     start_s = (joined.start_ns - span_ns[0]) * 1e-9
@@ -127,97 +129,44 @@ def lay_work(
 def _clip(work: PlacedWork, span_ns: tuple[int, int]) -> tuple[Timeline, NDArray[np.float64]]:
     """Returns what lies in the scene; slices that reach out of it end at its edge and have no energy."""
     timeline = work.timeline
+    if not len(timeline) or (timeline.start_ns.min() >= span_ns[0] and timeline.end_ns.max() <= span_ns[1]):
+        return timeline, work.energy_j
     rows = np.flatnonzero((timeline.start_ns < span_ns[1]) & (timeline.end_ns >= span_ns[0]))
-    start_ns, end_ns = timeline.start_ns[rows], timeline.end_ns[rows]
-    clipped = replace(
-        timeline,
-        start_ns=np.clip(start_ns, *span_ns),
-        end_ns=np.clip(end_ns, *span_ns),
-        name_index=timeline.name_index[rows],
-        track_index=timeline.track_index[rows],
-        kind_index=timeline.kind_index[rows],
-    )
-    cut = (start_ns < span_ns[0]) | (end_ns > span_ns[1])
+    inside = take_rows(timeline, rows)
+    cut = (inside.start_ns < span_ns[0]) | (inside.end_ns > span_ns[1])
+    clipped = replace(inside, start_ns=np.clip(inside.start_ns, *span_ns), end_ns=np.clip(inside.end_ns, *span_ns))
     return clipped, np.where(cut, np.nan, work.energy_j[rows])
 
 
-def _lane_of(timeline: Timeline) -> Ints:
-    return timeline.track_index.astype(np.int64) * len(timeline.kinds) + timeline.kind_index
-
-
-def _keep_lanes(
-    timeline: Timeline, energy_j: NDArray[np.float64], lengths_ns: Ints
-) -> tuple[Timeline, NDArray[np.float64], Ints, int]:
-    lane = _lane_of(timeline)
-    lanes, where = np.unique(lane, return_inverse=True)
+def _keep_lanes(timeline: Timeline, energy_j: NDArray[np.float64]) -> tuple[Timeline, NDArray[np.float64], int]:
+    """Returns what lies in the lanes with most work, and how many lanes were left out."""
+    lanes, lane = list_lanes(timeline)
     if lanes.size <= LANE_LIMIT:
-        return timeline, energy_j, lengths_ns, 0
-    busy = np.bincount(where, weights=lengths_ns.astype(np.float64))
+        return timeline, energy_j, 0
+    busy = np.bincount(lane, weights=(timeline.end_ns - timeline.start_ns).astype(np.float64))
     wanted = np.zeros(lanes.size, np.bool_)
     wanted[np.argsort(-busy, kind="stable")[:LANE_LIMIT]] = True
-    rows = np.flatnonzero(wanted[where])
-    return _take(timeline, rows), energy_j[rows], lengths_ns[rows], int(lanes.size - LANE_LIMIT)
+    rows = np.flatnonzero(wanted[lane])
+    return take_rows(timeline, rows), energy_j[rows], int(lanes.size - LANE_LIMIT)
 
 
-def _take(timeline: Timeline, rows: Ints) -> Timeline:
-    return replace(
-        timeline,
-        start_ns=timeline.start_ns[rows],
-        end_ns=timeline.end_ns[rows],
-        name_index=timeline.name_index[rows],
-        track_index=timeline.track_index[rows],
-        kind_index=timeline.kind_index[rows],
-    )
-
-
-def _choose(timeline: Timeline, lengths_ns: Ints, windows_ns: Sequence[tuple[int, int]], limit: int) -> Ints:
-    """Returns the rows that are shown one by one."""
+def _choose(timeline: Timeline, windows_ns: Sequence[tuple[int, int]], limit: int) -> Ints:
+    """Returns the rows that are shown one by one: of the windows, then the longest."""
     n = len(timeline)
     if n <= limit:
         return np.arange(n)
+    room = int(limit * _KEPT)
     wanted = np.zeros(n, np.bool_)
     for left, right in windows_ns:
         wanted |= (timeline.start_ns < right) & (timeline.end_ns > left)
-    return np.sort(np.lexsort((-lengths_ns, ~wanted))[: int(limit * _KEPT)])
-
-
-def _fold(
-    part: Timeline, energy_j: NDArray[np.float64], span_ns: tuple[int, int], *, limit: int
-) -> tuple[Timeline, NDArray[np.float64]]:
-    """Returns the folded slices and their energies: those of one lane whose middles lie in one bin become one."""
-    if not len(part):
-        return part, np.empty(0)
-    lanes, lane = np.unique(_lane_of(part), return_inverse=True)
-    bins = max(1, limit // lanes.size)
-    middle_ns = part.start_ns + (part.end_ns - part.start_ns) // 2
-    at = (middle_ns - span_ns[0]).astype(np.float64) / max(span_ns[1] - span_ns[0], 1)
-    keys, home = np.unique(lane * bins + np.clip((at * bins).astype(np.int64), 0, bins - 1), return_inverse=True)
-    start_ns, end_ns = np.full(keys.size, np.iinfo(np.int64).max), np.full(keys.size, np.iinfo(np.int64).min)
-    np.minimum.at(start_ns, home, part.start_ns)
-    np.maximum.at(end_ns, home, part.end_ns)
-    names = len(part.names)
-    pairs, pair = np.unique(home.astype(np.int64) * names + part.name_index, return_inverse=True)
-    took_ns = np.bincount(pair, weights=(part.end_ns - part.start_ns).astype(np.float64))
-    ranked = np.lexsort((took_ns, pairs // names))
-    last = np.append(np.flatnonzero(np.diff(pairs[ranked] // len(part.names))), ranked.size - 1)
-    name = (pairs[ranked[last]] % names).astype(np.int32)
-    kinds = len(part.kinds)
-    whole = lanes[keys // bins]
-    folded = replace(
-        part,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        name_index=name,
-        track_index=(whole // kinds).astype(np.int32),
-        kind_index=(whole % kinds).astype(np.int32),
-    )
-    sums_j = np.bincount(home, weights=energy_j).astype(np.float64)  # NaN where one of them is
-    return folded, sums_j
+    rank_ns = timeline.end_ns - timeline.start_ns
+    rank_ns[wanted] += np.int64(rank_ns.max()) + 1
+    return np.sort(np.argpartition(rank_ns, n - room)[n - room :])
 
 
 def _join(timeline: Timeline, kept: Ints, folded: Timeline) -> Timeline:
     """Returns both as one timeline; folded slices have kinds of their own, so that they lie in lanes of their own."""
-    part = _take(timeline, kept)
+    part = take_rows(timeline, kept)
     if not len(folded):
         return part
     kinds = len(timeline.kinds)
