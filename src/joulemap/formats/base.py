@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from joulemap.records.recording import Recording
+from joulemap.trace.streamed import StreamedTrace
 
-__all__ = ["Certainty", "ReadOptions", "Reader"]
+__all__ = ["Certainty", "ReadOptions", "Reader", "StreamingReader"]
 
 
 class Certainty(StrEnum):
@@ -76,5 +77,18 @@ class Reader(Protocol):
             FormatError: the content breaks the format; names file and line or offset.
             InputError: the file needs something that the user must say (``options``) or is missing.
             SetupError: an extra is missing.
+        """
+        ...
+
+
+@runtime_checkable
+class StreamingReader(Reader, Protocol):
+    """A reader whose traces can stay in their file, however long they are."""
+
+    def open_traces(self, path: Path, options: ReadOptions) -> tuple[StreamedTrace, ...]:
+        """Returns the traces of a file, named as :meth:`read` names them; their samples are streamed from it.
+
+        Raises:
+            FormatError, InputError, SetupError: as :meth:`read`.
         """
         ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ from joulemap.formats.json_text import decode_json, encode_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ROW_GROUP", "open_parquet", "read_columns", "read_metadata", "write_parquet"]
+__all__ = ["ROW_GROUP", "open_file", "open_parquet", "open_writer", "read_columns", "read_metadata", "write_parquet"]
 
 ROW_GROUP = 1 << 20
 """Rows per row group: 4 MiB of float32, so that a reader can stream in bounded memory."""
@@ -31,23 +32,34 @@ def write_parquet(
         metadata: key -> JSON document, kept in the file's schema.
         encodings: column -> Parquet encoding; the columns not named are dictionary-encoded.
     """
+    with open_writer(path, table.schema, metadata=metadata, encodings=encodings) as put:
+        put(table)
+
+
+@contextmanager
+def open_writer(
+    path: Path, schema: pa.Schema, *, metadata: Mapping[str, object] | None = None, encodings: Mapping[str, str]
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Yields what appends a table to the file, in row groups; the arguments are as for :func:`write_parquet`."""
     import pyarrow.parquet as pq  # noqa: PLC0415  0.2 s that only files should cost
 
     encoded = {key.encode(): encode_json(document) for key, document in (metadata or {}).items()}
-    table = table.replace_schema_metadata(encoded or None)
-    plain = [name for name in table.column_names if name not in encodings]
-    with path.open("wb") as file:  # pyarrow itself takes no path that is not UTF-8, and some others for addresses
-        pq.write_table(
-            table,
+    schema = schema.with_metadata(encoded or None)
+    plain = [name for name in schema.names if name not in encodings]
+    with (
+        path.open("wb") as file,  # pyarrow itself takes no path that is not UTF-8, and some others for addresses
+        pq.ParquetWriter(
             file,
-            row_group_size=ROW_GROUP,
+            schema,
             compression="zstd",
             compression_level=3,
             use_dictionary=plain,
             column_encoding=dict(encodings) or None,
             write_statistics=False,
             version="2.6",
-        )
+        ) as writer,
+    ):
+        yield lambda table: writer.write_table(table.cast(schema), row_group_size=ROW_GROUP)
 
 
 def open_parquet(path: Path, read: Callable[[Any], _T]) -> _T:
@@ -60,12 +72,23 @@ def open_parquet(path: Path, read: Callable[[Any], _T]) -> _T:
     Raises:
         FormatError: the file is no Parquet file, or its content breaks while it is read (``parquet-damaged``).
     """
+    with open_file(path) as file:
+        return read(file)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[Any]:
+    """Yields the opened ``pyarrow.parquet.ParquetFile``.
+
+    Raises:
+        FormatError: as :func:`open_parquet`.
+    """
     import pyarrow as pa  # noqa: PLC0415  as above
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     try:
         with path.open("rb") as content, pq.ParquetFile(content) as file:
-            return read(file)
+            yield file
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(

@@ -17,6 +17,7 @@ from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.records.published import PublishedRun
 from joulemap.records.recording import Lane, MarkerTrack
 from joulemap.trace import EnergyTrace, Marker, Timeline
+from joulemap.trace.streamed import Trace
 
 __all__ = [
     "LAYERS",
@@ -40,6 +41,7 @@ __all__ = [
     "load_table",
     "load_timeline",
     "load_trace",
+    "open_trace",
 ]
 
 RUN = "run.json"
@@ -52,7 +54,7 @@ _PARQUET = "application/vnd.apache.parquet"
 
 
 def add_trace(
-    writer: BundleWriter, name: str, trace: EnergyTrace, *, markers: Sequence[Marker] = (), folder: str = "traces"
+    writer: BundleWriter, name: str, trace: Trace, *, markers: Sequence[Marker] = (), folder: str = "traces"
 ) -> None:
     """Adds ``traces/<name>.parquet`` and ``.json`` to a bundle in the making.
 
@@ -78,6 +80,19 @@ def load_trace(bundle: Bundle, name: str, *, folder: str = "traces") -> tuple[En
         for suffix in (".parquet", ".json")
     ]
     return trace_parquet.read_trace(*paths)
+
+
+def open_trace(bundle: Bundle, name: str, *, folder: str = "traces") -> Trace:
+    """Returns a trace of a bundle; the samples of a long one stay in their section and are streamed from it.
+
+    Raises:
+        FormatError: as :func:`load_trace`.
+    """
+    paths = [
+        bundle.locate(f"{folder}/{name}{suffix}", schema=trace_parquet.SCHEMA, version=trace_parquet.VERSION)
+        for suffix in (".parquet", ".json")
+    ]
+    return trace_parquet.open_trace(*paths)
 
 
 def list_traces(bundle: Bundle, *, folder: str = "traces") -> tuple[str, ...]:

@@ -20,6 +20,8 @@ __all__ = ["SCHEMA", "VERSION", "read_timeline", "write_timeline"]
 SCHEMA = "joulemap.timeline"
 VERSION = 1
 _CLOCK = "joulemap.clock"
+_BATCH = 1 << 17
+"""Slices decoded at a time."""
 
 
 def write_timeline(path: Path, timeline: Timeline) -> None:
@@ -76,39 +78,42 @@ class _Words:
         """Takes a block by its dictionary's codes: a Python object per slice would cost 100 bytes each."""
         import pyarrow as pa  # noqa: PLC0415  as above
 
-        for chunk in column.chunks:
-            encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-            if encoded.null_count:
-                raise ValueError("a slice lacks a word")
-            words = encoded.dictionary.to_pylist()
-            codes = encoded.indices.to_numpy(zero_copy_only=False)
-            if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
-                raise ValueError("a slice names a word that is not there")
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        if encoded.null_count:
+            raise ValueError("a slice lacks a word")
+        words = encoded.dictionary.to_pylist()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
+            raise ValueError("a slice names a word that is not there")
+        used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
+        if any(words[word] not in self.table for word in used):
             first = np.full(len(words), codes.size, np.int64)
             first[codes[::-1]] = np.arange(codes.size - 1, -1, -1)  # of equal codes the last one written stays
-            lookup = np.zeros(len(words), np.int32)
-            for word in np.argsort(first, kind="stable").tolist():
-                if first[word] == codes.size:
-                    break
-                lookup[word] = self.table.setdefault(words[word], len(self.table))
-            self.index[at : at + codes.size] = lookup[codes]
-            at += codes.size
+            used = used[np.argsort(first[used], kind="stable")]
+        lookup = np.zeros(len(words), np.int32)
+        for word in used.tolist():
+            lookup[word] = self.table.setdefault(words[word], len(self.table))
+        same = bool(np.array_equal(lookup[used], used))
+        self.index[at : at + codes.size] = codes if same else lookup[codes]
 
 
 def _read(file: Any) -> tuple[Any, list[np.ndarray[Any, np.dtype[np.int64]]], list[_Words]]:
+    import pyarrow as pa  # noqa: PLC0415  as above
+
     count = file.metadata.num_rows
     instants = [np.empty(count, np.int64) for _ in range(2)]
     words = [_Words(count) for _ in range(3)]
     at = 0
-    for group in range(file.metadata.num_row_groups):
-        table = file.read_row_group(group)
+    for batch in file.iter_batches(_BATCH, columns=["start_ns", "end_ns", "name", "track", "kind"]):
         for column, name in zip(instants, ("start_ns", "end_ns"), strict=True):
-            if table.column(name).null_count:
+            if batch.column(name).null_count:
                 raise ValueError("a slice lacks an instant")
-            column[at : at + table.num_rows] = table.column(name).to_numpy()
+            column[at : at + batch.num_rows] = batch.column(name).to_numpy(zero_copy_only=False)
         for word, name in zip(words, ("name", "track", "kind"), strict=True):
-            word.fill(at, table.column(name))
-        at += table.num_rows
+            word.fill(at, batch.column(name))
+        at += batch.num_rows
+        del batch
     for column in (*instants, *(word.index for word in words)):
         column.setflags(write=False)  # handed over: a timeline copies what may still change
+    pa.default_memory_pool().release_unused()  # what decoding took is not wanted again
     return read_metadata(file, _CLOCK), instants, words

@@ -13,6 +13,7 @@ from joulemap.estimate import Boundary, Provenance
 from joulemap.records.finding import Finding
 from joulemap.records.published import PublishedRun
 from joulemap.trace import Clock, EnergyTrace, Marker, Timeline
+from joulemap.trace.streamed import StreamedTrace, Trace
 
 __all__ = ["Lane", "MarkerTrack", "Recording", "SourceFile", "StatedTotal"]
 
@@ -102,6 +103,7 @@ class Recording:
         overlaps: pairs of trace channel names of which the second contains the first: they are never added.
         metadata: facts of the source as text (device, version, zone, sample rate as written).
         findings: every doubtful thing, with line or offset.
+        streamed: further traces, too large for memory: their samples stay in the file.
         published: what the source's own published scoring rule needs; None when it has none.
     """
 
@@ -115,10 +117,16 @@ class Recording:
     overlaps: tuple[tuple[str, str], ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    streamed: tuple[StreamedTrace, ...] = ()
     published: PublishedRun | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-        names = [trace.channel.name for trace in self.traces]
+        names = [trace.channel.name for trace in self.all_traces]
         if len(set(names)) != len(names):
             raise ValueError(f"trace channel names must be unique within a recording, got {names}")
+
+    @property
+    def all_traces(self) -> tuple[Trace, ...]:
+        """Traces in memory, then streamed ones."""
+        return (*self.traces, *self.streamed)

@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.trace import EnergyTrace
-
-__all__ = ["Instants", "clip_instants", "locate_instants", "relate_instants", "sort_instants", "split_instants"]
+__all__ = [
+    "Instants",
+    "Timed",
+    "clip_instants",
+    "locate_instants",
+    "relate_instants",
+    "sort_instants",
+    "split_instants",
+]
 
 Instants = NDArray[np.int64] | NDArray[np.float64]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def relate_instants(trace: EnergyTrace, instants_ns: NDArray[Any]) -> Ints:
+class Timed(Protocol):
+    """What of a trace says where its intervals lie."""
+
+    @property
+    def start_ns(self) -> int:
+        """Start of the first interval, ns."""
+        ...
+
+    @property
+    def end_ns(self) -> int:
+        """End of the last one, ns."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Intervals."""
+        ...
+
+    @property
+    def edges_ns(self) -> NDArray[np.int64] | None:
+        """(n + 1,) ns; None when all of them have one length."""
+        ...
+
+    @property
+    def step_ns(self) -> float:
+        """That length, ns."""
+        ...
+
+
+def relate_instants(trace: Timed, instants_ns: NDArray[Any]) -> Ints:
     """Returns whole instants of the trace's clock, (k,) ns, as ns from its start; far ones are drawn near.
 
     Clipping comes before the difference, so that no instant can overflow.
@@ -25,7 +60,7 @@ def relate_instants(trace: EnergyTrace, instants_ns: NDArray[Any]) -> Ints:
     return np.asarray(clipped - np.int64(trace.start_ns), np.int64)
 
 
-def clip_instants(trace: EnergyTrace, relative_ns: Instants) -> Instants:
+def clip_instants(trace: Timed, relative_ns: Instants) -> Instants:
     """Returns instants, (k,) ns from the start of the trace, moved to its ends where they lie outside."""
     clipped: NDArray[Any]  # int64 stays int64: only numpy's stubs lose the width
     if trace.edges_ns is not None:
@@ -47,7 +82,7 @@ def split_instants(relative_ns: Instants) -> tuple[Ints, Floats]:
     return whole_ns.astype(np.int64), np.asarray(relative_ns - whole_ns, np.float64)
 
 
-def locate_instants(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Floats]:
+def locate_instants(trace: Timed, relative_ns: Instants) -> tuple[Ints, Floats]:
     """Returns the interval of every clipped instant, (k,), and ns into it, (k,); (n, 0) at the very end.
 
     Exact: whole ns over a whole period by integers, everything else by ``fmod``, which does not round.

@@ -26,6 +26,7 @@ from joulemap.errors import SetupError
 from joulemap.trace.channel import KernelKind
 from joulemap.trace.instants import (
     Instants,
+    Timed,
     clip_instants,
     locate_instants,
     relate_instants,
@@ -38,6 +39,7 @@ from joulemap.trace.trace import EnergyTrace
 __all__ = [
     "Backend",
     "IntegratedEnergy",
+    "covered_between_s",
     "cumulative_energy_j",
     "integrate_between",
     "integrate_energy",
@@ -130,7 +132,7 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     at_ns = clip_instants(trace, relate_instants(trace, np.asarray(instants_ns, np.int64)))
     if bool(np.any(at_ns[1:] < at_ns[:-1])):
         raise ValueError("instants must be in order of time")
-    covered_s = _covered_s(trace, at_ns[:-1], at_ns[1:])
+    covered_s = _covered_s(trace, trace.gaps, (at_ns[:-1], at_ns[1:]))
     samples = _samples(trace)
     if not _takes_compiled(backend, trace.n, at_ns.size):
         index, offset_ns = locate_instants(trace, at_ns)
@@ -197,10 +199,22 @@ def _samples(trace: EnergyTrace) -> Samples:
     )
 
 
-def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+def covered_between_s(trace: Timed, gaps: Ints, instants_ns: Ints) -> Floats:
+    """Returns the seen time between each instant and the next one, (k - 1,) s.
+
+    Args:
+        trace: whose times count.
+        gaps: (m, 2) half-open ranges of its lost samples.
+        instants_ns: (k,) ns on its clock, in order.
+    """
+    at_ns = clip_instants(trace, relate_instants(trace, instants_ns))
+    return _covered_s(trace, gaps, (at_ns[:-1], at_ns[1:]))
+
+
+def _covered_s(trace: Timed, gaps: Ints, span_ns: tuple[Instants, Instants]) -> Floats:
+    start_ns, end_ns = span_ns
     covered_ns = (end_ns - start_ns).astype(np.float64)
-    if trace.gaps.size:
-        gaps = trace.gaps
+    if gaps.size:
         edges_ns = (
             trace.edges_ns[gaps] - np.int64(trace.start_ns) if trace.edges_ns is not None else gaps * trace.step_ns
         ).astype(np.float64)
@@ -234,7 +248,7 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
-    covered_s = _covered_s(trace, start_ns, end_ns)
+    covered_s = _covered_s(trace, trace.gaps, (start_ns, end_ns))
     samples = _samples(trace)
     if _takes_compiled(backend, trace.n, start_ns.size):
         empty = start_ns == end_ns

@@ -5,7 +5,7 @@ slice is made of a head (the rest of its first interval), whole intervals, and a
 head and tail are computed directly and the whole intervals as the difference of two double-double prefixes, so that
 nothing cancels. Segments are summed in blocks and each block is added by TwoSum.
 
-This is the only module of the house that imports numba; it is imported late, by ``integrate`` alone. Its twin in
+This is the only module of the house that imports numba; it is imported late, when the work pays for it. Its twin in
 plain numpy is ``reference``. It must not know clocks, channels or traces: positions and power come in as arrays.
 
 References:
@@ -25,27 +25,39 @@ from numpy.typing import NDArray
 
 from joulemap.trace import sweep_steps
 
-__all__ = ["accumulate_events", "advance_events", "integrate_edges", "integrate_uniform"]
+__all__ = [
+    "BLOCK",
+    "accumulate_events",
+    "add",
+    "advance_events",
+    "compiled",
+    "integrate_edges",
+    "integrate_uniform",
+    "span_sum",
+    "vectorised",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Power = NDArray[np.float32] | NDArray[np.float64]
 
-_BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-15 whatever the length of a segment
+BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-15 whatever the length of a segment
 
 
-def _compiled(function: _Function) -> _Function:
-    compiled: _Function = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+def compiled(function: _Function) -> _Function:
+    """Returns the function compiled when it is first called; what was compiled once is kept on disk."""
+    made: _Function = numba.njit(cache=True, nogil=True)(function)
+    return made
 
 
-def _vectorised(function: _Function) -> _Function:
-    # reassociation lets LLVM add in vectors; NaN and infinity keep their meaning
-    compiled: _Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
-    return compiled
+def vectorised(function: _Function) -> _Function:
+    """Returns the function compiled so that sums may be added in any order: in vectors. NaN keeps its meaning."""
+    made: _Function = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    return made
 
 
-@_vectorised
-def _span_sum(power_w: _Power) -> float:
+@vectorised
+def span_sum(power_w: _Power) -> float:
+    """Returns the plain sum of samples, W."""
     # over a view, never range(a, b): the wrap-around check of negative indices would keep SIMD away (7 times slower)
     total = 0.0
     for k in range(len(power_w)):
@@ -53,7 +65,7 @@ def _span_sum(power_w: _Power) -> float:
     return total
 
 
-@_vectorised
+@vectorised
 def _span_sum_mean(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
     left_ns, right_ns = edges_ns[:-1], edges_ns[1:]
     total = 0.0
@@ -62,7 +74,7 @@ def _span_sum_mean(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
     return total
 
 
-@_vectorised
+@vectorised
 def _span_sum_point(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
     left_w, right_w = power_w[:-1], power_w[1:]
     left_ns, right_ns = edges_ns[:-1], edges_ns[1:]
@@ -72,9 +84,9 @@ def _span_sum_point(power_w: _Power, edges_ns: NDArray[np.int64]) -> float:
     return 0.5 * total
 
 
-@_compiled
-def _add(high: float, low: float, term: float) -> tuple[float, float]:
-    # (high + low) + term as a normalised double-double
+@compiled
+def add(high: float, low: float, term: float) -> tuple[float, float]:
+    """Returns (high + low) + term as a normalised double-double."""
     total = high + term
     back = total - high
     low += (high - (total - back)) + (term - back)
@@ -82,7 +94,7 @@ def _add(high: float, low: float, term: float) -> tuple[float, float]:
     return high, low - (high - total)
 
 
-@_compiled
+@compiled
 def _piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: float) -> float:
     # energy of [a, b] inside one interval of length step, power linear from here to next (equal for a mean)
     a, b = span_ns
@@ -91,7 +103,7 @@ def _piece(here_w: float, next_w: float, span_ns: tuple[float, float], step_ns: 
     return (b - a) * (here_w * ((step_ns - a) + (step_ns - b)) + next_w * (a + b)) / (2.0 * step_ns)
 
 
-@_compiled
+@compiled
 def _run_at(runs: NDArray[np.int64], run: int, k: int) -> tuple[int, int, int]:
     # the run that holds sample k, else the next one, with its bounds; an empty one when there is none
     while run < len(runs) and runs[run, 1] <= k:
@@ -101,7 +113,7 @@ def _run_at(runs: NDArray[np.int64], run: int, k: int) -> tuple[int, int, int]:
     return run, runs[run, 0], runs[run, 1]
 
 
-@_compiled
+@compiled
 def _advance_uniform(
     power_w: _Power,
     span: tuple[int, int],
@@ -118,16 +130,16 @@ def _advance_uniform(
         first = max(position, run_begin)
         if run == len(runs) or first >= end:
             break
-        position = min(end, run_end, first + _BLOCK)
-        total = _span_sum(power_w[first:position])
+        position = min(end, run_end, first + BLOCK)
+        total = span_sum(power_w[first:position])
         if point:
             following = position if position < run_end else position - 1
             total += 0.5 * (np.float64(power_w[following]) - np.float64(power_w[first]))
-        high, low = _add(high, low, total)
+        high, low = add(high, low, total)
     return high, low
 
 
-@_compiled
+@compiled
 def integrate_uniform(
     power_w: _Power,
     step_ns: float,
@@ -166,8 +178,8 @@ def integrate_uniform(
         if here > position:
             if started:
                 high, low, position, started = past_high, past_low, position + 1, False
-            if not point and run_begin <= position and here < run_end and here - position <= _BLOCK:
-                high, low = _add(high, low, _span_sum(power_w[position:here]))  # the common case, without a call
+            if not point and run_begin <= position and here < run_end and here - position <= BLOCK:
+                high, low = add(high, low, span_sum(power_w[position:here]))  # the common case, without a call
             else:
                 high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
                 run, run_begin, run_end = _run_at(runs, run, here)
@@ -177,7 +189,7 @@ def integrate_uniform(
         row = order[j]
         if row < m:
             if not started:
-                past_high, past_low = _add(high, low, 0.5 * (here_w + next_w))
+                past_high, past_low = add(high, low, 0.5 * (here_w + next_w))
                 started = True
             head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
             opened[row, 0], opened[row, 1], opened[row, 2], opened[row, 3] = past_high, past_low, head_wns, j
@@ -192,7 +204,7 @@ def integrate_uniform(
                 energy_wns[row] = whole_w * step_ns + (opened[row, 2] + tail_wns)
 
 
-@_compiled
+@compiled
 def _seek(edges_ns: NDArray[np.int64], low: int, bound_ns: int) -> int:
     # last edge at or before the bound, galloping from low: bounds arrive in order
     n = len(edges_ns)
@@ -210,7 +222,7 @@ def _seek(edges_ns: NDArray[np.int64], low: int, bound_ns: int) -> int:
     return low
 
 
-@_compiled
+@compiled
 def _advance_edges(
     power_w: _Power,
     edges_ns: NDArray[np.int64],
@@ -228,7 +240,7 @@ def _advance_edges(
         first = max(position, run_begin)
         if run == len(runs) or first >= end:
             break
-        position = min(end, run_end, first + _BLOCK)
+        position = min(end, run_end, first + BLOCK)
         inner = position - 1 if point and position == run_end else position
         if point:
             total = _span_sum_point(power_w[first : inner + 1], edges_ns[first : inner + 1])
@@ -236,17 +248,17 @@ def _advance_edges(
             total = _span_sum_mean(power_w[first:inner], edges_ns[first : inner + 1])
         if inner < position:
             total += np.float64(power_w[inner]) * np.float64(edges_ns[position] - edges_ns[inner])
-        high, low = _add(high, low, total)
+        high, low = add(high, low, total)
     return high, low
 
 
-@_compiled
+@compiled
 def _offset(whole_ns: NDArray[np.int64], part_ns: NDArray[np.float64], j: int, edge_ns: int) -> float:
     offset_ns = np.float64(whole_ns[j] - edge_ns)
     return offset_ns + part_ns[j] if len(part_ns) else offset_ns
 
 
-@_compiled
+@compiled
 def integrate_edges(
     power_w: _Power,
     edges_ns: NDArray[np.int64],
@@ -285,8 +297,8 @@ def integrate_edges(
         if here > position:
             if started:
                 high, low, position, started = past_high, past_low, position + 1, False
-            if not point and run_begin <= position and here < run_end and here - position <= _BLOCK:
-                high, low = _add(high, low, _span_sum_mean(power_w[position:here], edges_ns[position : here + 1]))
+            if not point and run_begin <= position and here < run_end and here - position <= BLOCK:
+                high, low = add(high, low, _span_sum_mean(power_w[position:here], edges_ns[position : here + 1]))
             else:
                 high, low = _advance_edges(power_w, edges_ns, (position, here), run, runs, point, (high, low))
                 run, run_begin, run_end = _run_at(runs, run, here)
@@ -298,7 +310,7 @@ def integrate_edges(
         row = order[j]
         if row < m:
             if not started:
-                past_high, past_low = _add(high, low, 0.5 * (here_w + next_w) * step_ns)
+                past_high, past_low = add(high, low, 0.5 * (here_w + next_w) * step_ns)
                 started = True
             head_wns = _piece(here_w, next_w, (here_ns, step_ns), step_ns)
             opened[row, 0], opened[row, 1], opened[row, 2], opened[row, 3] = past_high, past_low, head_wns, j
@@ -314,5 +326,5 @@ def integrate_edges(
                 energy_wns[row] = whole_wns + (opened[row, 2] + tail_wns)
 
 
-advance_events = _compiled(sweep_steps.advance_events)
-accumulate_events = _compiled(sweep_steps.accumulate_events)
+advance_events = compiled(sweep_steps.advance_events)
+accumulate_events = compiled(sweep_steps.accumulate_events)

@@ -22,11 +22,24 @@ from numpy.typing import NDArray
 
 from joulemap.errors import SetupError
 from joulemap.trace import sweep_steps
-from joulemap.trace.integrate import Backend, integrate_between
+from joulemap.trace.instants import Timed
+from joulemap.trace.integrate import Backend, covered_between_s, integrate_between
 from joulemap.trace.pages import release_samples
+from joulemap.trace.passes import InstantEnergies, Part, run_pass
+from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.trace.trace import EnergyTrace
 
-__all__ = ["MAX_PATHS", "GroupedSlices", "Split", "Swept", "sweep_energy", "sweep_lost_time"]
+__all__ = [
+    "MAX_PATHS",
+    "GroupedSlices",
+    "Split",
+    "StreamedSweep",
+    "Swept",
+    "list_events",
+    "sweep_energy",
+    "sweep_lost_time",
+    "sweep_trace",
+]
 
 MAX_PATHS = 1 << 16
 """Distinct paths that a map by path may have."""
@@ -138,21 +151,89 @@ def sweep_energy(
         release_samples(trace)
         return energy_j
 
-    return _sweep(energy, (trace.start_ns, trace.end_ns), slices, (_SPLITS[split], per_slice, backend))
+    return _sweep(energy, (trace.start_ns, trace.end_ns), slices, (split, per_slice, backend))
 
 
-def sweep_lost_time(trace: EnergyTrace, slices: GroupedSlices, *, backend: Backend = "auto") -> Swept:
+def sweep_lost_time(trace: Timed, gaps: Ints, slices: GroupedSlices, *, backend: Backend = "auto") -> Swept:
     """Returns the same with lost time in place of energy: ``energy_j`` and the like are s in which nothing was seen.
+
+    Args:
+        trace: whose times count.
+        gaps: (m, 2) half-open ranges of its lost samples.
+        slices: on the trace's clock.
+        backend: as for :func:`sweep_energy`.
 
     Raises:
         ValueError, SetupError: as :func:`sweep_energy`.
     """
 
     def lost(at_ns: Ints) -> Floats:
-        covered_s = integrate_between(trace, at_ns, backend=backend).covered_s
+        covered_s = covered_between_s(trace, gaps, at_ns)
         return np.maximum(np.diff(at_ns) * 1e-9 - covered_s, 0.0)
 
-    return _sweep(lost, (trace.start_ns, trace.end_ns), slices, (0, False, backend))
+    return _sweep(lost, (trace.start_ns, trace.end_ns), slices, (Split.NONE, False, backend))
+
+
+class StreamedSweep:
+    """A sweep that takes the samples of a streamed trace part by part: a consumer of its pass.
+
+    Args:
+        trace: whose times count.
+        slices: on the trace's clock.
+        split: between tracks that are busy at once.
+        per_slice: keep the energies of every slice.
+        backend: as for :func:`sweep_energy`.
+
+    Raises:
+        ValueError, SetupError: as :func:`sweep_energy`.
+    """
+
+    def __init__(
+        self,
+        trace: StreamedTrace,
+        slices: GroupedSlices,
+        *,
+        split: Split = Split.EQUAL,
+        per_slice: bool = False,
+        backend: Backend = "auto",
+    ) -> None:
+        self._sweep = _Sweep(slices, trace.start_ns, (split, per_slice, backend))
+        self._energies = InstantEnergies(trace, trace.start_ns)
+        self._events = self._sweep.events()
+        self._end_ns = trace.end_ns
+        self._now: tuple[Ints, Ints] | None = None
+        self._over = False
+        self._next()
+
+    def _next(self) -> None:
+        self._now = next(self._events, None)
+        self._energies.ask(np.array([self._end_ns], np.int64) if self._now is None else self._now[0])
+
+    def take(self, part: Part) -> None:
+        """Takes the next part."""
+        while not self._over and self._energies.fill(part):
+            if self._now is None:
+                self._over = True
+            else:
+                self._sweep.take(*self._now, self._energies.energy_j)
+                self._next()
+
+    def result(self) -> Swept:
+        """Returns what the groups hold, after the last part."""
+        return self._sweep.result(float(self._energies.energy_j[0]))
+
+
+def sweep_trace(trace: Trace, slices: GroupedSlices, *, split: Split = Split.EQUAL, per_slice: bool = False) -> Swept:
+    """Returns what the groups and the idle time hold of a trace in memory or, by one pass, of a streamed one.
+
+    Raises:
+        ValueError, SetupError: as :func:`sweep_energy`.
+    """
+    if not isinstance(trace, StreamedTrace):
+        return sweep_energy(trace, slices, split=split, per_slice=per_slice)
+    sweep = StreamedSweep(trace, slices, split=split, per_slice=per_slice)
+    run_pass(trace, [sweep])
+    return sweep.result()
 
 
 class _Table:
@@ -190,36 +271,54 @@ class _Table:
         self.whole[0] += slots
 
 
-def _sweep(
-    amount: Callable[[Ints], Floats],
-    span_ns: tuple[int, int],
-    slices: GroupedSlices,
-    how: tuple[int, bool, Backend],
-) -> Swept:
-    split, per_slice, backend = how
-    _check(slices)
-    advance, accumulate = _steps(slices.start_ns.size, backend)
-    table = _Table(slices, span_ns[0])
-    size = slices.start_ns.size if per_slice else 0
-    slice_held, slice_self = np.zeros(size), np.zeros(size)
-    at_ns = span_ns[0]
-    for time_ns, code in _events(slices, advance):
-        held = amount(np.concatenate([np.array([at_ns], np.int64), time_ns]))
-        at_ns = int(time_ns[-1])
-        done = 0
+class _Sweep:
+    """A sweep between two chunks of events."""
+
+    def __init__(self, slices: GroupedSlices, start_ns: int, how: tuple[Split, bool, Backend]) -> None:
+        split, per_slice, backend = how
+        _check(slices)
+        self._slices, self._split = slices, _SPLITS[split]
+        self._advance, self._accumulate = _steps(slices.start_ns.size, backend)
+        self._table = _Table(slices, start_ns)
+        size = slices.start_ns.size if per_slice else 0
+        self._per_slice = np.zeros(size), np.zeros(size)
+
+    def events(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yields the events in order of time, a chunk at a time; the next step overwrites a chunk."""
+        return _events(self._slices, self._advance)
+
+    def take(self, time_ns: Ints, code: Ints, held: Floats) -> None:
+        """Takes a chunk of events with what each holds since the one before."""
+        slices, table, done = self._slices, self._table, 0
         while done < time_ns.size:
-            done += accumulate(
-                time_ns, code, held, done, slices.start_ns, slices.end_ns, slices.group, slices.track, split,
+            done += self._accumulate(
+                time_ns, code, held, done, slices.start_ns, slices.end_ns, slices.group, slices.track, self._split,
                 slices.by_path, table.path_key, table.path_of, table.path_parent, table.path_name, slices.groups,
                 table.whole, table.total, table.top, table.last_ns, table.tracks, table.slot, table.kept, table.free,
-                table.counts, table.sums, slice_held, slice_self,
+                table.counts, table.sums, *self._per_slice,
             )  # fmt: skip
             if done < time_ns.size:
                 if slices.by_path and table.whole[2] >= MAX_PATHS:
                     raise ValueError(f"more than {MAX_PATHS} distinct paths")
                 table.widen()
-    tail = float(amount(np.array([at_ns, max(span_ns[1], at_ns)], np.int64))[0])
-    return _result(table, tail, (slice_held, slice_self), slices)
+
+    def result(self, tail: float) -> Swept:
+        """Returns the sums; ``tail`` lies after the last event."""
+        return _result(self._table, tail, self._per_slice, self._slices)
+
+
+def _sweep(
+    amount: Callable[[Ints], Floats],
+    span_ns: tuple[int, int],
+    slices: GroupedSlices,
+    how: tuple[Split, bool, Backend],
+) -> Swept:
+    sweep, at_ns = _Sweep(slices, span_ns[0], how), span_ns[0]
+    for time_ns, code in sweep.events():
+        held = amount(np.concatenate([np.array([at_ns], np.int64), time_ns]))
+        at_ns = int(time_ns[-1])
+        sweep.take(time_ns, code, held)
+    return sweep.result(float(amount(np.array([at_ns, max(span_ns[1], at_ns)], np.int64))[0]))
 
 
 def _result(table: _Table, tail: float, per_slice: tuple[Floats, Floats], slices: GroupedSlices) -> Swept:
@@ -242,6 +341,23 @@ def _result(table: _Table, tail: float, per_slice: tuple[Floats, Floats], slices
         slice_energy_j=per_slice[0],
         slice_self_j=per_slice[1],
     )
+
+
+def list_events(start_ns: Ints, end_ns: Ints, *, backend: Backend = "auto") -> Iterator[tuple[Ints, Ints]]:
+    """Yields the starts and ends of slices in order of time, ends before starts of one instant, a chunk at a time.
+
+    Args:
+        start_ns: (n,) ns, in order, the longer slice first where two start together.
+        end_ns: (n,) ns, each >= its start.
+        backend: as for :func:`sweep_energy`.
+
+    Yields:
+        Instants, ns, and twice the slice, plus 1 for its end; a slice without length has a start alone. The next step
+        overwrites both.
+    """
+    group = np.zeros(start_ns.size, np.int32)
+    slices = GroupedSlices(start_ns=start_ns, end_ns=end_ns, group=group, groups=1, track=group, tracks=1)
+    yield from _events(slices, _steps(start_ns.size, backend)[0])
 
 
 def _events(slices: GroupedSlices, advance: Callable[..., int]) -> Iterator[tuple[Ints, Ints]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from joulemap.trace.channel import Channel
 from joulemap.trace.clock import Clock
 
-__all__ = ["EnergyTrace"]
+__all__ = ["EnergyTrace", "whole_step_ns"]
 
 _NO_GAPS: NDArray[np.int64] = np.empty((0, 2), np.int64)
 _NO_GAPS.setflags(write=False)
@@ -108,9 +108,7 @@ class EnergyTrace:
         """
         if self.period_s is None:
             raise ValueError("a non-uniform trace has no step")
-        step_ns = self.period_s * 1e9  # 1e-6 s times 1e9 need not be 1000 to the last bit
-        whole = round(step_ns)
-        return float(whole) if whole and abs(step_ns - whole) <= 4e-16 * whole else step_ns
+        return whole_step_ns(self.period_s)
 
     @property
     def runs(self) -> NDArray[np.int64]:
@@ -122,3 +120,10 @@ class EnergyTrace:
     def lost_samples(self) -> int:
         """Number of samples inside gaps."""
         return int((self.gaps[:, 1] - self.gaps[:, 0]).sum())
+
+
+def whole_step_ns(period_s: float) -> float:
+    """Returns a period as ns: 1e-6 s times 1e9 need not be 1000 to the last bit."""
+    step_ns = period_s * 1e9
+    whole = round(step_ns)
+    return float(whole) if whole and abs(step_ns - whole) <= 4e-16 * whole else step_ns

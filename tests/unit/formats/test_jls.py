@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import random
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -172,9 +174,8 @@ def test_the_stream_gives_chunks_in_order_with_two_signals(tmp_path: Path, monke
     write_jls(tmp_path / "a.jls", 5000)
     with open_jls(tmp_path / "a.jls") as session:
         current, voltage = session.signals[:2]
-        seen = [
-            (at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in session.stream((current, voltage), 100, 4000)
-        ]
+        stream = session.stream((current, voltage), (100, 100), 4000)
+        seen = [(at, arrays[0].size, float(arrays[1][0])) for at, arrays, _ in stream]
     assert [at for at, _, _ in seen] == [0, 1024, 2048, 3072]
     assert sum(size for _, size, _ in seen) == 4000
     assert all(volts == pytest.approx(3.3) for _, _, volts in seen)
@@ -330,3 +331,46 @@ def test_where_the_process_cannot_give_up_writing_a_copy_is_read(
     weak.write_text(source)
     monkeypatch.setattr(jls_link, "_CHILD", weak)
     assert read(tmp_path / "a.jls").traces[0].n == 400
+
+
+def test_a_stream_left_or_entered_twice_does_not_disturb_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jls_link, "_CHUNK", 1 << 9)
+    write_jls(tmp_path / "a.jls", 5000)
+    (trace,) = JlsReader().open_traces(tmp_path / "a.jls", ReadOptions())
+    whole = [factors[0].copy() for _, factors in trace.source.stream(0, trace.n)]
+    assert sum(part.size for part in whole) == 5000
+    for _ in trace.source.stream(0, trace.n):
+        break  # replies are under way when it is left
+    inner = []
+    outer = []
+    for _, factors in trace.source.stream(0, 2000):
+        outer.append(factors[0].copy())
+        inner.append(trace.load(100, 300).power_w)
+    assert np.array_equal(np.concatenate(outer), np.concatenate(whole)[:2000], equal_nan=True)
+    assert all(np.array_equal(part, inner[0]) for part in inner)
+    assert trace.load(100, 300).power_w[0] == pytest.approx((0.01 + 100e-5) * 3.3, rel=1e-6)
+
+
+def test_a_process_ends_with_the_trace_that_it_serves(tmp_path: Path) -> None:
+    write_jls(tmp_path / "a.jls", 1000)
+    (trace,) = JlsReader().open_traces(tmp_path / "a.jls", ReadOptions())
+    trace.load(0, 10)
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    assert any(b"jls_child" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children)
+    del trace
+    gc.collect()
+    left = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    assert not any(b"jls_child" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left)
+
+
+def test_the_product_is_formed_in_float64(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    current, voltage = rng.random(3000).astype(np.float32), rng.random(3000).astype(np.float32)
+    write_signals(tmp_path / "a.jls", [("current", "A", current, 1000, 1), ("voltage", "V", voltage, 1000, 1)])
+    (trace,) = read(tmp_path / "a.jls").traces
+    assert trace.power_w.dtype == np.float64
+    assert np.array_equal(trace.power_w, current.astype(float) * voltage.astype(float))
+    write_signals(tmp_path / "b.jls", [("power", "W", current, 1000, 1)])
+    assert read(tmp_path / "b.jls").traces[0].power_w.dtype == np.float32

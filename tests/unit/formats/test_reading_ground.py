@@ -149,10 +149,10 @@ def test_keys() -> None:
     assert key_of("GPU-x / stream 7") == "gpu_x_stream_7"
 
 
-def elements(text: str, tmp_path: Path, **more: frozenset[str]) -> tuple[list[tuple[str, object]], bool]:
+def elements(text: str, tmp_path: Path, arrays: frozenset[str] = frozenset()) -> tuple[list[tuple[str, object]], bool]:
     path = tmp_path / "x.json"
     path.write_bytes(text.encode())
-    stream = JsonStream(path, **more)
+    stream = JsonStream(path, arrays=arrays)
     return list(stream), stream.truncated
 
 

@@ -83,7 +83,7 @@ def test_lost_time_is_told_apart_from_energy() -> None:
     trace = build_trace(np.where(np.arange(10) == 3, 0.0, 1.0), gaps=[(3, 4)])
     slices = group_rows([(2 * MS, 5 * MS, 0, 0)], groups=1)
     assert sweep_energy(trace, slices).energy_j.tolist() == pytest.approx([2e-3])
-    assert sweep_lost_time(trace, slices).energy_j.tolist() == pytest.approx([1e-3])
+    assert sweep_lost_time(trace, trace.gaps, slices).energy_j.tolist() == pytest.approx([1e-3])
 
 
 def test_slices_out_of_order_are_refused() -> None:

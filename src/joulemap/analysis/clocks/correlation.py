@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import NotComparableError
-from joulemap.trace import EnergyTrace, Timeline, integrate_between
+from joulemap.trace import Timeline
+from joulemap.trace.passes import sum_between
+from joulemap.trace.streamed import Trace
 
 __all__ = ["Correlated", "correlate_activity"]
 
@@ -54,7 +56,7 @@ class Correlated:
     points: int
 
 
-def correlate_activity(trace: EnergyTrace, timeline: Timeline) -> Correlated:
+def correlate_activity(trace: Trace, timeline: Timeline) -> Correlated:
     """Returns the offset of a timeline whose slices draw more power than the time between them.
 
     Args:
@@ -88,17 +90,17 @@ def correlate_activity(trace: EnergyTrace, timeline: Timeline) -> Correlated:
     )
 
 
-def _sample_ns(trace: EnergyTrace) -> int:
+def _sample_ns(trace: Trace) -> int:
     if trace.period_s is not None:
         return max(round(trace.step_ns), 1)
     assert trace.edges_ns is not None  # exactly one of the two is given
     return max(int(np.median(np.diff(trace.edges_ns))), 1)
 
 
-def _mean_power(trace: EnergyTrace, step_ns: int) -> Floats:
+def _mean_power(trace: Trace, step_ns: int) -> Floats:
     count = max((trace.end_ns - trace.start_ns) // step_ns, 1)
     edges_ns = trace.start_ns + np.arange(count + 1, dtype=np.int64) * step_ns
-    held = integrate_between(trace, edges_ns)
+    held = sum_between(trace, edges_ns)
     power_w = np.divide(held.energy_j, held.covered_s, out=np.full(count, np.nan), where=held.covered_s > 0)
     power_w[np.isnan(power_w)] = float(np.nanmean(power_w)) if np.isfinite(power_w).any() else 0.0
     return np.asarray(power_w, np.float64)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace import EnergyTrace, Timeline
+from joulemap.trace import Timeline
+from joulemap.trace.streamed import Trace, cut_window
 
 __all__ = ["ProfiledOffset", "profile_offset"]
 
@@ -44,7 +45,7 @@ class ProfiledOffset:
 
 
 def profile_offset(
-    trace: EnergyTrace, timeline: Timeline, *, half_range_s: float, start_ns: int = 0, steps: int = 41
+    trace: Trace, timeline: Timeline, *, half_range_s: float, start_ns: int = 0, steps: int = 41
 ) -> ProfiledOffset | None:
     """Returns the shift that minimises the residual of the layer fit, within a range; None when nothing can be told.
 
@@ -106,7 +107,7 @@ def _minimise(function: Callable[[float], float], low: float, high: float) -> fl
     return 0.5 * (low + high)
 
 
-def _window(trace: EnergyTrace, timeline: Timeline) -> tuple[Floats, Floats] | None:
+def _window(trace: Trace, timeline: Timeline) -> tuple[Floats, Floats] | None:
     """Returns edges (ns from the start of the trace) and powers of a run of samples inside the timeline."""
     if trace.period_s is None:
         return None
@@ -117,11 +118,11 @@ def _window(trace: EnergyTrace, timeline: Timeline) -> tuple[Floats, Floats] | N
     end = min(last, begin + _SAMPLES)
     if end - begin < 16:
         return None
-    lost = [g for g in trace.gaps if g[0] < end and g[1] > begin]
-    if lost:
+    power_w, seen = cut_window(trace, begin, end)
+    if not seen.all():
         return None
     edges_ns = np.arange(begin, end + 1) * trace.step_ns + float(trace.start_ns)
-    return np.asarray(edges_ns, np.float64), trace.power_w[begin:end].astype(np.float64)
+    return np.asarray(edges_ns, np.float64), power_w
 
 
 def _pieces(timeline: Timeline) -> list[tuple[Floats, Floats]]:

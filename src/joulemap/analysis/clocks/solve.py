@@ -18,7 +18,8 @@ from joulemap.errors import NotComparableError
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.records.recording import MarkerTrack
-from joulemap.trace import ClockKind, EnergyTrace, Timeline
+from joulemap.trace import ClockKind, Timeline
+from joulemap.trace.streamed import Trace
 
 __all__ = ["Align", "AlignRequest", "solve_clock"]
 
@@ -55,7 +56,7 @@ class AlignRequest:
 
 
 def solve_clock(
-    trace: EnergyTrace, timeline: Timeline, markers: Sequence[MarkerTrack], request: AlignRequest
+    trace: Trace, timeline: Timeline, markers: Sequence[MarkerTrack], request: AlignRequest
 ) -> tuple[ClockMap, tuple[Finding, ...]]:
     """Returns the relation from the timeline's clock to the trace's, and what is doubtful about it.
 
@@ -95,7 +96,7 @@ def solve_clock(
 
 
 def _stated(
-    trace: EnergyTrace, timeline: Timeline, markers: Sequence[MarkerTrack], request: AlignRequest
+    trace: Trace, timeline: Timeline, markers: Sequence[MarkerTrack], request: AlignRequest
 ) -> tuple[ClockMap, tuple[Finding, ...]] | None:
     """Returns the relation that the user asked for by name; None to take the best that the recording gives."""
     source, target = timeline.clock, trace.clock
@@ -116,7 +117,7 @@ def _both_utc(names: str, relation: ClockMap) -> tuple[ClockMap, tuple[Finding, 
     return relation, (Finding(slug="clocks_taken_as_utc", severity=Severity.INFO, message=message),)
 
 
-def _correlated(trace: EnergyTrace, timeline: Timeline, request: AlignRequest) -> tuple[ClockMap, tuple[Finding, ...]]:
+def _correlated(trace: Trace, timeline: Timeline, request: AlignRequest) -> tuple[ClockMap, tuple[Finding, ...]]:
     found = correlate_activity(trace, timeline)
     relation = ClockMap(
         source=timeline.clock,

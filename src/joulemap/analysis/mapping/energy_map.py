@@ -13,20 +13,22 @@ from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
-from joulemap.analysis.mapping.probe import probe_edges
+from joulemap.analysis.mapping.probe import plan_probe, probe_edges
 from joulemap.analysis.mapping.rows import RowInputs, build_rows, energy_terms
-from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
-from joulemap.analysis.mapping.separation import Separated, separate_rows
+from joulemap.analysis.mapping.sampling import TraceFacts, sample_lengths_s
+from joulemap.analysis.mapping.separation import Separated, cut_to_slices, separate_rows
+from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
-from joulemap.trace import EnergyTrace, Timeline
-from joulemap.trace.sweep import Split, Swept, sweep_energy, sweep_lost_time
+from joulemap.trace import Timeline
+from joulemap.trace.streamed import StreamedTrace, Trace
+from joulemap.trace.sweep import Split, Swept
 
-__all__ = ["MapRequest", "correct_trace", "map_energy", "sum_facts"]
+__all__ = ["MapRequest", "correct_trace", "map_energy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,12 @@ class MapRequest:
     split: Split = Split.EQUAL
 
 
-def correct_trace(trace: EnergyTrace, errors: MeterErrors) -> EnergyTrace:
+def correct_trace(trace: Trace, errors: MeterErrors) -> Trace:
     """Returns the trace with a calibration's offset and gain taken out of its samples."""
     if not errors.corrects:
         return trace
+    if isinstance(trace, StreamedTrace):
+        return replace(trace, offset_w=errors.offset_w, gain=errors.gain)
     power_w = (trace.power_w.astype(np.float64) - errors.offset_w) / errors.gain
     for begin, end in trace.gaps:
         power_w[begin:end] = 0.0
@@ -53,7 +57,7 @@ def correct_trace(trace: EnergyTrace, errors: MeterErrors) -> EnergyTrace:
 
 
 def map_energy(
-    traces: Sequence[EnergyTrace],
+    traces: Sequence[Trace],
     timeline: Timeline | None,
     clock: ClockMap | None,
     errors: MeterErrors,
@@ -76,7 +80,9 @@ def map_energy(
     _check_summable(traces)
     boundary = traces[0].channel.boundary
     provenance = weakest(trace.channel.provenance for trace in traces)
-    facts = sum_facts([describe_trace(trace) for trace in traces])
+    plan = _plan(traces, timeline, clock, request)
+    sums = sum_traces(traces, plan[1] if plan else None)
+    facts = sums.facts
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
     terms = (
@@ -95,7 +101,7 @@ def map_energy(
         findings.append(_lost(facts))
     duration_s = max(trace.duration_s for trace in traces)
     budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
-    if timeline is None or clock is None or not len(timeline):
+    if plan is None or sums.swept is None or clock is None:
         return EnergyMap(
             total_j=total,
             idle_j=Unavailable(reason="no_timeline"),
@@ -108,12 +114,8 @@ def map_energy(
             budget=budget,
             findings=tuple(findings),
         )
-    grouping = group_slices(timeline, request.key)
-    span = max(traces, key=lambda t: t.start_ns), min(traces, key=lambda t: t.end_ns)
-    placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
-    swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
-    middle_ns = int(timeline.start_ns[len(timeline) // 2])
-    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split))
+    (grouping, shift_s), placed, swept = plan[0], plan[1].placed, sums.swept
+    inputs = _inputs(traces, plan[1], sums, (errors, rate, shift_s))
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
@@ -132,6 +134,21 @@ def map_energy(
         budget=budget,
         findings=tuple(findings),
     )
+
+
+def _plan(
+    traces: Sequence[Trace], timeline: Timeline | None, clock: ClockMap | None, request: MapRequest
+) -> tuple[tuple[Grouping, float], SweepPlan] | None:
+    """Returns keys, uncertainty of the clock (s) and what is to be swept; None when there is no slice."""
+    if timeline is None or clock is None or not len(timeline):
+        return None
+    grouping = group_slices(timeline, request.key)
+    span_ns = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
+    placed = place_slices(timeline, grouping, clock, span_ns)
+    shift_s = clock.std_at_s(int(timeline.start_ns[len(timeline) // 2]))
+    sample_s = max(sample_lengths_s(trace)[0] for trace in traces)
+    probe = plan_probe(placed.slices, span_ns, sample_s, shift_s)
+    return (grouping, shift_s), SweepPlan(placed=placed, probe=probe, split=request.split)
 
 
 def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
@@ -168,7 +185,7 @@ def _noise_of_rows(told: Separated, swept: Swept) -> float:
     return math.hypot(*parts)
 
 
-def _check_summable(traces: Sequence[EnergyTrace]) -> None:
+def _check_summable(traces: Sequence[Trace]) -> None:
     boundaries = {trace.channel.boundary for trace in traces}
     if len(boundaries) > 1:
         raise NotComparableError(
@@ -182,53 +199,20 @@ def _check_summable(traces: Sequence[EnergyTrace]) -> None:
         )
 
 
-def sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
-    """Returns the facts of the sum of traces, at the coarsest of their samplings."""
-    return TraceFacts(
-        energy_j=math.fsum(f.energy_j for f in facts),
-        seen_s=max(f.seen_s for f in facts),
-        lost_s=max(f.lost_s for f in facts),
-        sample_s=max(f.sample_s for f in facts),
-        step_s=max(f.step_s for f in facts),
-        noise_w=math.hypot(*(f.noise_w for f in facts)),
-        spread_w=math.hypot(*(f.spread_w for f in facts)),
-    )
-
-
-def _sum_swept(parts: Sequence[Swept]) -> Swept:
-    first = parts[0]
-    for other in parts[1:]:
-        first = replace(
-            first,
-            energy_j=first.energy_j + other.energy_j,
-            self_j=first.self_j + other.self_j,
-            busy_j=first.busy_j + other.busy_j,
-            idle_j=first.idle_j + other.idle_j,
-        )
-    return first
-
-
 def _inputs(
-    traces: Sequence[EnergyTrace],
-    placed: Placed,
-    swept: Swept,
-    known: tuple[TraceFacts, MeterErrors, float, float, Split],
+    traces: Sequence[Trace], plan: SweepPlan, sums: TraceSums, known: tuple[MeterErrors, float, float]
 ) -> RowInputs:
-    facts, errors, rate, shift_s, split = known
+    (errors, rate, shift_s), facts, swept = known, sums.facts, sums.swept
+    assert swept is not None  # there is a plan
     groups = swept.count.size
-    lost_s = np.zeros((groups, 2))
-    for trace in traces:
-        if trace.gaps.size:
-            lost = sweep_lost_time(trace, placed.slices)
-            lost_s = np.maximum(lost_s, np.stack([lost.energy_j, lost.self_j], axis=1))
-    probe = probe_edges(traces, placed.slices, swept, split=split, facts=facts, shift_s=shift_s)
+    probe = probe_edges(traces[0], plan.probe, sums.shifted, whole=swept, facts=facts, shift_s=shift_s)
     separated = None
     mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
     if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
-        separated = separate_rows(traces[0], placed.slices, groups, facts)
+        separated = separate_rows(*cut_to_slices(traces[0], plan.placed.slices, groups), groups, facts)
     return RowInputs(
         swept=swept,
-        lost_s=lost_s,
+        lost_s=sums.lost_s,
         probe=probe,
         separated=separated,
         facts=facts,

@@ -44,7 +44,8 @@ def place_slices(timeline: Timeline, grouping: Grouping, clock: ClockMap, span_n
         span_ns: start and end of what was recorded.
     """
     start_ns, end_ns = clock.apply(timeline.start_ns), clock.apply(timeline.end_ns)
-    end_ns = np.maximum(start_ns, end_ns) if not clock.exact else end_ns
+    if not clock.exact:
+        np.maximum(start_ns, end_ns, out=end_ns)  # both were made here
     group, track = np.asarray(grouping.group, np.int32), timeline.track_index
     order = None
     if not _ordered(start_ns, end_ns):

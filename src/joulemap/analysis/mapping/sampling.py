@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from joulemap.trace import EnergyTrace, integrate_between
 from joulemap.trace.pages import release_samples
+from joulemap.trace.passes import run_pass
+from joulemap.trace.streamed import StreamedTrace, Trace, cut_window
 
-__all__ = ["TraceFacts", "describe_trace", "shift_trace", "trace_energy_j"]
+__all__ = ["TraceFacts", "describe_samples", "describe_trace", "sample_lengths_s", "trace_energy_j"]
 
 _LIMIT = 1 << 20
 _PART = 1 << 24
@@ -41,8 +43,11 @@ class TraceFacts:
     spread_w: float
 
 
-def trace_energy_j(trace: EnergyTrace) -> tuple[float, float]:
+def trace_energy_j(trace: Trace) -> tuple[float, float]:
     """Returns the energy of the whole trace, J, and the time that was seen, s."""
+    if isinstance(trace, StreamedTrace):
+        found = run_pass(trace, ())
+        return found.energy_j, (trace.n - found.lost) * trace.step_ns * 1e-9
     parts = trace.n // _PART + 1
     edges_ns = trace.start_ns + np.rint(np.linspace(0.0, 1.0, parts + 1) * (trace.end_ns - trace.start_ns)).astype(
         np.int64
@@ -56,26 +61,35 @@ def trace_energy_j(trace: EnergyTrace) -> tuple[float, float]:
     return math.fsum(energy_j), math.fsum(seen_s)
 
 
-def shift_trace(trace: EnergyTrace, shift_ns: int) -> EnergyTrace:
-    """Returns the trace as if it had been recorded later by some ns."""
-    edges_ns = None if trace.edges_ns is None else trace.edges_ns + np.int64(shift_ns)
-    return replace(trace, start_ns=trace.start_ns + shift_ns, edges_ns=edges_ns)
+def sample_lengths_s(trace: Trace) -> tuple[float, float]:
+    """Returns the time that a sample stands for, the sensor's window included, and the distance of two samples, s."""
+    if trace.period_s is not None:
+        step_s = trace.period_s
+    else:
+        assert trace.edges_ns is not None  # exactly one of the two is given
+        first, last = _middle(trace.n)
+        step_s = float(np.median(np.diff(trace.edges_ns[first : last + 1]))) * 1e-9
+    return max(step_s, trace.channel.kernel.window_s), step_s
 
 
 def describe_trace(trace: EnergyTrace) -> TraceFacts:
     """Returns the facts of a trace; scatter is taken from at most a million samples of its middle."""
     energy_j, seen_s = trace_energy_j(trace)
-    middle = slice(max(trace.n // 2 - _LIMIT // 2, 0), trace.n // 2 + _LIMIT // 2)
-    power_w = trace.power_w[middle].astype(np.float64)
-    seen = np.ones(power_w.size, np.bool_)
-    for begin, end in trace.gaps:
-        seen[max(int(begin) - middle.start, 0) : max(int(end) - middle.start, 0)] = False
+    return describe_samples(trace, energy_j, seen_s, max(trace.duration_s - seen_s, 0.0))
+
+
+def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float) -> TraceFacts:
+    """Returns the facts of a trace whose sums are known.
+
+    Args:
+        trace: in memory or streamed.
+        energy_j: of the seen time, J.
+        seen_s: s.
+        lost_s: s.
+    """
+    power_w, seen = cut_window(trace, *_middle(trace.n))
     power_w = power_w[seen]
-    if trace.period_s is not None:
-        step_s = trace.period_s
-    else:
-        assert trace.edges_ns is not None  # exactly one of the two is given
-        step_s = float(np.median(np.diff(trace.edges_ns[middle.start : middle.stop + 1]))) * 1e-9
+    sample_s, step_s = sample_lengths_s(trace)
     quantum_w = trace.channel.kernel.quantum_w / math.sqrt(12.0)
     noise_w = quantum_w
     if power_w.size > 2:
@@ -85,9 +99,13 @@ def describe_trace(trace: EnergyTrace) -> TraceFacts:
     return TraceFacts(
         energy_j=energy_j,
         seen_s=seen_s,
-        lost_s=max(trace.duration_s - seen_s, 0.0),
-        sample_s=max(step_s, trace.channel.kernel.window_s),
+        lost_s=lost_s,
+        sample_s=sample_s,
         step_s=step_s,
         noise_w=noise_w,
         spread_w=float(power_w.std()) if power_w.size else 0.0,
     )
+
+
+def _middle(samples: int) -> tuple[int, int]:
+    return max(samples // 2 - _LIMIT // 2, 0), samples // 2 + _LIMIT // 2

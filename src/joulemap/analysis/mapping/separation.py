@@ -21,13 +21,14 @@ from joulemap.analysis.intervals.uncertainty import Kind, Term
 from joulemap.analysis.mapping.row_fit import RowFit, Samples, fit_rows
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.trace import EnergyTrace
+from joulemap.trace.streamed import Trace
 from joulemap.trace.sweep import GroupedSlices
 
-__all__ = ["IdlePower", "Separated", "separate_rows"]
+__all__ = ["IdlePower", "Separated", "cut_to_slices", "separate_rows"]
 
 _MAX_GROUPS = 96
 _MAX_CELLS = 8_000_000  # design entries: 64 MB
-_MAX_SLICES = 400_000
+_MAX_SLICES = 100_000
 _CLUSTER = 8
 """Neighbouring samples that may share an error: the unit of the robust covariance."""
 _DISTINCT = 1e-9
@@ -73,11 +74,7 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
     """
     if not 0 < groups <= _MAX_GROUPS or slices.by_path:
         return None
-    excess = slices.start_ns.size - _MAX_SLICES
-    if excess > 0:  # the middle of many says as much as all of them
-        part = slice(excess // 2, excess // 2 + _MAX_SLICES)
-        columns = {name: getattr(slices, name)[part] for name in ("start_ns", "end_ns", "group", "track")}
-        slices = replace(slices, **columns)
+    slices = _middle(slices)
     pieces = _pieces(slices, groups)
     rows = _rows(trace, pieces, groups)
     if rows is None or rows.energy_j.size < groups + 2:
@@ -106,6 +103,40 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
         idle_w=IdlePower(value=idle_w, std=idle_std) if told else None,
         white=fit.white,
     )
+
+
+def _middle(slices: GroupedSlices) -> GroupedSlices:
+    excess = slices.start_ns.size - _MAX_SLICES
+    if excess <= 0:
+        return slices
+    part = slice(excess // 2, excess // 2 + _MAX_SLICES)  # the middle of many says as much as all of them
+    columns = {name: getattr(slices, name)[part] for name in ("start_ns", "end_ns", "group", "track")}
+    return replace(slices, **columns)
+
+
+def cut_to_slices(trace: Trace, slices: GroupedSlices, groups: int) -> tuple[EnergyTrace, GroupedSlices]:
+    """Returns the samples that :func:`separate_rows` looks at, in memory, and the slices among them.
+
+    A trace that is in memory stays whole. Of a streamed one the middle of the slices' time is read, as many samples as
+    a fit of so many rows takes.
+
+    Args:
+        trace: in memory or streamed.
+        slices: in order.
+        groups: rows.
+    """
+    slices = _middle(slices)
+    if isinstance(trace, EnergyTrace):
+        return trace, slices
+    counted = slices.group >= 0
+    if not counted.any():
+        return trace.load(0, 1), slices
+    bounds = int(slices.start_ns[counted].min()), int(slices.end_ns[counted].max())
+    first = max(math.ceil((bounds[0] - trace.start_ns) / trace.step_ns), 0)
+    last = max(min(math.floor((bounds[1] - trace.start_ns) / trace.step_ns), trace.n), first)
+    most = max(_MAX_CELLS // (groups + 1), 1)
+    first = max(first, (first + last - most) // 2)
+    return trace.load(first, max(min(last, first + most), first)), slices
 
 
 def _choose(fit: RowFit, region_s: Matrix, groups: int) -> list[int]:

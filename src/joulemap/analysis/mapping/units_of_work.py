@@ -21,7 +21,9 @@ from joulemap.analysis.metrics import energy_delay_product, frames_per_joule
 from joulemap.errors import InputError
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.trace import EnergyTrace, Timeline, integrate_energy
+from joulemap.trace import Timeline
+from joulemap.trace.passes import sum_slices
+from joulemap.trace.streamed import Trace
 
 __all__ = ["measure_units"]
 
@@ -30,7 +32,7 @@ _WHOLE = 1e-9
 
 
 def measure_units(
-    traces: Sequence[EnergyTrace],
+    traces: Sequence[Trace],
     timeline: Timeline,
     clock: ClockMap,
     known: tuple[TraceFacts, MeterErrors],
@@ -60,7 +62,7 @@ def measure_units(
             slug="no-such-slices",
         )
     start_ns, end_ns = clock.apply(timeline.start_ns[rows]), clock.apply(timeline.end_ns[rows])
-    held = [integrate_energy(trace, start_ns, end_ns) for trace in traces]
+    held = [sum_slices(trace, start_ns, end_ns) for trace in traces]
     duration_s = (end_ns - start_ns) * 1e-9
     whole = np.min([part.covered_s for part in held], axis=0) >= duration_s - _WHOLE
     energy_j, duration_s = np.sum([part.energy_j for part in held], axis=0)[whole], duration_s[whole]
@@ -77,7 +79,7 @@ def measure_units(
 
 
 def _mean_energy(
-    traces: Sequence[EnergyTrace],
+    traces: Sequence[Trace],
     energy_j: np.ndarray[tuple[int], np.dtype[np.float64]],
     duration_s: np.ndarray[tuple[int], np.dtype[np.float64]],
     known: tuple[TraceFacts, MeterErrors],

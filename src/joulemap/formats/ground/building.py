@@ -21,6 +21,7 @@ from joulemap.formats.ground.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
+from joulemap.trace.streamed import gap_ranges
 
 __all__ = [
     "FindingLog",
@@ -28,6 +29,7 @@ __all__ = [
     "boundary_of",
     "gap_ranges",
     "sampled_channel",
+    "say_lost",
     "source_file",
     "sources_of",
     "timed_trace",
@@ -158,14 +160,6 @@ def voltage_of(stated: float | None, name: str) -> float:
     return stated
 
 
-def gap_ranges(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Returns the half-open index ranges (m, 2) in which ``missing`` is True."""
-    padded = np.zeros(missing.size + 2, np.int8)
-    padded[1:-1] = missing
-    steps = np.diff(padded)
-    return np.stack([np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)], axis=1).astype(np.int64)
-
-
 def uniform_trace(
     power_w: NDArray[np.float32] | NDArray[np.float64],
     *,
@@ -203,7 +197,7 @@ def uniform_trace(
         )
     gaps = _clear_lost(power_w, missing)
     if gaps.size:
-        _say_lost(log, name, int((gaps[:, 1] - gaps[:, 0]).sum()), (power_w.size, int(gaps[0, 0])))
+        say_lost(log, name, int((gaps[:, 1] - gaps[:, 0]).sum()), (power_w.size, int(gaps[0, 0])))
     return EnergyTrace(clock=clock, channel=channel, power_w=power_w, start_ns=start_ns, period_s=period_s, gaps=gaps)
 
 
@@ -232,7 +226,15 @@ def _clear_lost(
     return np.stack([gaps[first, 0], gaps[last, 1]], axis=1)
 
 
-def _say_lost(log: FindingLog, name: str, lost: int, place: tuple[int, int]) -> None:
+def say_lost(log: FindingLog, name: str, lost: int, place: tuple[int, int]) -> None:
+    """Adds ``samples_lost``.
+
+    Args:
+        log: takes it.
+        name: of the trace.
+        lost: samples.
+        place: samples in all, and the first lost one.
+    """
     total, first = place
     log.add(
         "samples_lost",
@@ -356,7 +358,7 @@ def _with_gaps(
                 )
     missing = int((~np.isfinite(value)).sum())
     if missing:
-        _say_lost(log, channel.name, missing, (value.size, int(np.argmax(~np.isfinite(value)))))
+        say_lost(log, channel.name, missing, (value.size, int(np.argmax(~np.isfinite(value)))))
     return EnergyTrace(
         clock=clock,
         channel=channel,

@@ -27,6 +27,7 @@ __all__ = ["JsonStream", "read_json"]
 
 _CHUNK_B = 1 << 20
 _MAX_ELEMENT = 1 << 25  # characters of one element; a bounded reader must stop somewhere
+_TAIL = 1 << 14  # characters before the end of the buffer at which more is read first, so that a scan can go on
 _SEPARATORS = re.compile(r"[\s,\x00]*")
 _LOOK_AHEAD = 3  # a number may go on behind the buffer: ``1.``, ``1e-``
 _SPACE = re.compile(r"\s*")
@@ -46,11 +47,17 @@ class JsonStream:
     Args:
         path: file, plain or gzip.
         arrays: names of top-level members whose elements are handed out one by one; a top-level array is always.
+        scan: is asked before an element is decoded, with the text at hand when that is ASCII and a place in it: it may
+            take whole elements itself and returns the place after the last of them.
     """
 
-    def __init__(self, path: Path, *, arrays: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, path: Path, *, arrays: frozenset[str] = frozenset(), scan: Callable[[bytes, int], int] | None = None
+    ) -> None:
         self.path = path
         self.arrays = arrays
+        self._scan = scan
+        self._raw: bytes | None = None  # the buffer as bytes, where a scan can go through it
         self.truncated = False
         self._dropped = 0  # characters before the buffer
         self._buffer = ""
@@ -125,6 +132,12 @@ class JsonStream:
             buffer, at = self._buffer, self._at
             try:
                 while True:
+                    if self._raw is not None and self._scan is not None:
+                        self._at = at = self._scan(self._raw, at)
+                        if len(buffer) - at < _TAIL and not self._ended:  # an element may go on behind it
+                            self._fill(_CHUNK_B)
+                            buffer, at = self._buffer, self._at
+                            continue
                     match = skip(buffer, at)
                     at = match.end() if match else at
                     value, end = decode(buffer, at)
@@ -210,6 +223,7 @@ class JsonStream:
         self._dropped += self._at
         self._buffer = self._buffer[self._at :] + text
         self._at = 0
+        self._raw = self._buffer.encode() if self._scan is not None and self._buffer.isascii() else None
         return bool(text) or not self._ended
 
     def _broken(self, what: str) -> FormatError:

@@ -78,6 +78,28 @@ class SliceColumns:
         self._name.append(names.setdefault(name, len(names)))
         self._kind.append(kinds.setdefault(kind, len(kinds)))
 
+    def name_number(self, name: str) -> int:
+        """Returns the number of a name, new or known."""
+        return self._names.put(name)
+
+    def kind_number(self, kind: str) -> int:
+        """Returns the number of a kind, new or known."""
+        return self._kinds.put(kind)
+
+    def track_number(self, track: Hashable) -> int:
+        """Returns the number of a track, new or known."""
+        return self._tracks.put(track)
+
+    def append_numbered(
+        self, start_ns: NDArray[np.int64], end_ns: NDArray[np.int64], numbers: tuple[NDArray[np.int32], ...]
+    ) -> None:
+        """Appends slices that end after they start, (n,) ns, with the numbers of names, kinds and tracks, (n,) each."""
+        for target, values in (
+            (self._start, start_ns), (self._end, end_ns), (self._name, numbers[0]), (self._kind, numbers[1]),
+            (self._track, numbers[2]),
+        ):  # fmt: skip
+            target.frombytes(np.ascontiguousarray(values).tobytes())
+
     def _refuse(self, start_ns: int) -> None:
         self.log.add("backward_stamp", "a slice ends before it starts, or beyond 146 years; left out", f"{start_ns} ns")
 
@@ -189,9 +211,10 @@ class SliceColumns:
         start_ns, end_ns = columns[0], columns[1]
         if start_ns.size > 1 and not _ordered(start_ns, end_ns):
             order = np.lexsort((-end_ns, start_ns))
-            for at, column in enumerate(columns):
-                columns[at] = column[order]
-            del order, start_ns, end_ns
+            del start_ns, end_ns  # each column is let go as soon as it was put in order
+            for at in range(len(columns)):
+                columns[at] = columns[at][order]
+            del order
         for column in columns:
             column.setflags(write=False)
         kinds = [str(kind) for kind in self._kinds.index]

@@ -115,11 +115,12 @@ class JlsSession:
         return True
 
     def stream(
-        self, signals: Sequence[JlsSignal], first: int, count: int
+        self, signals: Sequence[JlsSignal], firsts: Sequence[int], count: int
     ) -> Iterator[tuple[int, list[NDArray[Any]], int]]:
-        """Yields (index from ``first``, one array per signal, samples that could not be read) chunk by chunk.
+        """Yields (index, one array per signal, samples that could not be read) chunk by chunk.
 
-        Up to four signals of one rate are read side by side. The arrays are views that the next step overwrites.
+        Up to four signals of one rate are read side by side, each from its own first sample. The arrays are views that
+        the next step overwrites.
 
         Raises:
             FormatError: the process died or hangs.
@@ -130,7 +131,7 @@ class JlsSession:
         for number, start in enumerate(starts):
             while asked < min(number + _SLOTS - 1, len(starts)):
                 take = min(_CHUNK, count - starts[asked])
-                for lane, signal in enumerate(signals):
+                for lane, (signal, first) in enumerate(zip(signals, firsts, strict=True)):
                     self._ask(signal.id, (first + starts[asked], take), self._place(asked, lane), piece)
                 asked += 1
             take = min(_CHUNK, count - start)

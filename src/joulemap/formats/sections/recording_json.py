@@ -1,7 +1,7 @@
 """The list of a bundle's recordings as JSON: what was read, from which files, and which sections hold it.
 
 A recording is either *embedded* (its traces are sections) or *referred to*: then ``root`` says where its files lie,
-relative to the folder that holds the bundle, and every use compares their size and SHA-256 first.
+relative to the folder that holds the bundle, and every use checks first that they are what was imported.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import ReadOptions
+from joulemap.formats.sections.file_stamp import FileStamp
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile, StatedTotal
 
@@ -45,6 +46,7 @@ class RecordingEntry:
         root: the file or folder that was read, relative to the folder that holds the bundle; POSIX.
         options: with which it was read.
         sources: files of it, named relative to ``root`` (or its folder).
+        stamps: by which files that are referred to are known again; one is missing where a file changed meanwhile.
         traces: in the reader's order.
         timelines: section paths.
         lanes: section paths.
@@ -64,6 +66,7 @@ class RecordingEntry:
     traces: tuple[TraceEntry, ...]
     timelines: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
+    stamps: tuple[FileStamp, ...] = ()
     markers: str = ""
     published: str = ""
     totals: tuple[StatedTotal, ...] = ()
@@ -108,6 +111,7 @@ def _describe(entry: RecordingEntry) -> dict[str, object]:
         "root": entry.root,
         "options": options,
         "sources": [asdict(source) for source in entry.sources],
+        "stamps": [asdict(stamp) for stamp in entry.stamps],
         "traces": [asdict(trace) for trace in entry.traces],
         "timelines": list(entry.timelines),
         "lanes": list(entry.lanes),
@@ -136,6 +140,7 @@ def _parse(entry: Any) -> RecordingEntry:
         root=str(entry["root"]),
         options=ReadOptions(**entry["options"]),
         sources=tuple(SourceFile(**source) for source in entry["sources"]),
+        stamps=tuple(FileStamp(**stamp) for stamp in entry.get("stamps", ())),
         traces=tuple(TraceEntry(**trace) for trace in entry["traces"]),
         timelines=tuple(entry["timelines"]),
         lanes=tuple(entry["lanes"]),

@@ -10,6 +10,7 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.json_stream import JsonStream
 from joulemap.formats.ground.sampling import recording_of
+from joulemap.formats.timelines.event_scan import open_scan
 from joulemap.formats.timelines.trace_events import TraceEvents
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
@@ -52,7 +53,8 @@ class ChromeTraceReader:
         del options
         log = FindingLog()
         events = TraceEvents(Clock(name="trace", kind=ClockKind.MONOTONIC), log)
-        stream = JsonStream(path, arrays=_EVENTS)
+        scan = open_scan(path, events)
+        stream = JsonStream(path, arrays=_EVENTS, scan=scan.take if scan else None)
         metadata: dict[str, str] = {}
         for member, value in stream:
             if member in ("", "traceEvents"):

@@ -13,6 +13,8 @@ from joulemap.trace import Clock
 
 __all__ = ["AlignMethod", "ClockMap"]
 
+_BLOCK = 1 << 18
+
 
 class AlignMethod(StrEnum):
     """What the relation of two clocks stands on."""
@@ -70,8 +72,13 @@ class ClockMap:
         """Returns instants of the source on the target, (n,) ns, rounded to 1 ns."""
         if self.exact:
             return source_ns
-        moved_ns = (source_ns - np.int64(self.reference_ns)).astype(np.float64) * self.drift + self.fraction_ns
-        return np.asarray(source_ns + np.int64(self.offset_ns) + np.rint(moved_ns).astype(np.int64), np.int64)
+        target_ns = np.asarray(source_ns + np.int64(self.offset_ns), np.int64)
+        if self.fraction_ns or self.drift:
+            for at in range(0, source_ns.size, _BLOCK):  # ten million instants as float64 would be 80 MB at every step
+                block = slice(at, at + _BLOCK)
+                since_ns = (source_ns[block] - np.int64(self.reference_ns)).astype(np.float64)
+                target_ns[block] += np.rint(since_ns * self.drift + self.fraction_ns).astype(np.int64)
+        return target_ns
 
     def std_at_s(self, source_ns: int) -> float:
         """Returns the standard uncertainty of an instant of the source on the target, s."""

@@ -7,7 +7,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from joulemap.report.perfetto.wire import (
     varint_field,
 )
 
-__all__ = ["ClockLine", "CounterTrack", "PerfettoScene", "SliceTrack", "encode_trace"]
+__all__ = ["ClockLine", "CounterTrack", "PerfettoScene", "SliceFacts", "SliceTrack", "encode_trace"]
 
 _PACKET = 1  # Trace.packet
 _CLOCK_SNAPSHOT, _STAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 6, 8, 10, 11, 12, 13, 60
@@ -53,26 +53,35 @@ class CounterTrack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SliceTrack:
-    """Slices of one track that nest, as events in order of time.
+class SliceFacts:
+    """What is told of some slices.
 
     Args:
-        name: of the track.
-        time_ns: (m,) ns, >= 0.
-        code: (m,) twice the slice, plus 1 for its end.
         instant: (n,) True for a slice without length.
         name_index: (n,) into the scene's names.
         resolution: (n,) into the scene's resolutions.
         arguments: (n, 4) J held, J of its own, W, J expanded uncertainty; NaN where there is none.
     """
 
-    name: str
-    time_ns: Ints
-    code: Ints
     instant: NDArray[np.bool_]
     name_index: Ints
     resolution: Ints
     arguments: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SliceTrack:
+    """Slices of one track that nest, as events in order of time; ten million of them are never held at once.
+
+    Args:
+        name: of the track.
+        events: gives instants (ns, >= 0) and twice the slice, plus 1 for its end, some at a time.
+        told: gives what is told of slices, by their numbers.
+    """
+
+    name: str
+    events: Callable[[], Iterator[tuple[Ints, Ints]]]
+    told: Callable[[Ints], SliceFacts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +119,7 @@ class PerfettoScene:
     names: tuple[str, ...]
     resolutions: tuple[str, ...]
     counters: tuple[CounterTrack, ...]
-    tracks: tuple[SliceTrack, ...]
+    tracks: Iterable[SliceTrack]
     clocks: tuple[ClockLine, ...]
     marks: tuple[tuple[int, str, str], ...]
 
@@ -202,16 +211,15 @@ def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
         shape.nested(4, Stamped().constant(varint_field(1, len(_ARGUMENTS) + 1)).number(17, 5))
     ended = _stamped(Stamped().constant(varint_field(9, _END) + varint_field(11, uuid)))
     begun, known, instant = _stamped(head[_BEGIN]), _stamped(told), _stamped(head[_INSTANT])
-    for at in range(0, track.time_ns.size, _CHUNK):
-        time_ns, code = track.time_ns[at : at + _CHUNK], track.code[at : at + _CHUNK]
-        row, ending = code >> 1, (code & 1) == 1
+    for time_ns, code in track.events():
+        told_of, ending = track.told(code >> 1), (code & 1) == 1
         pieces = np.empty(code.size, object)
         stamped: list[tuple[NDArray[np.bool_], Stamped, bool]] = [
             (ending, ended, False),
-            (~ending & track.instant[row], instant, False),
+            (~ending & told_of.instant, instant, False),
         ]
-        complete = np.isfinite(track.arguments[row]).all(axis=1)
-        rest = ~ending & ~track.instant[row]
+        complete = np.isfinite(told_of.arguments).all(axis=1)
+        rest = ~ending & ~told_of.instant
         stamped += [(rest & complete, known, True), (rest & ~complete, begun, False)]
         for mask, shape, full in stamped:
             where = np.flatnonzero(mask)
@@ -219,10 +227,10 @@ def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
                 continue
             columns: list[NDArray[np.int64] | NDArray[np.float64]] = [time_ns[where]]
             if shape is not ended:
-                columns.append(np.asarray(track.name_index[row[where]] + 1, np.int64))
+                columns.append(np.asarray(told_of.name_index[where] + 1, np.int64))
                 if full:
-                    columns += [np.ascontiguousarray(track.arguments[row[where], k]) for k in range(len(_ARGUMENTS))]
-                columns.append(np.asarray(track.resolution[row[where]] + 1, np.int64))
+                    columns += [np.ascontiguousarray(told_of.arguments[where, k]) for k in range(len(_ARGUMENTS))]
+                columns.append(np.asarray(told_of.resolution[where] + 1, np.int64))
             filled = shape.fill(columns)
             flat, size = filled.tobytes(), filled.shape[1]
             pieces[where] = [flat[k * size : (k + 1) * size] for k in range(where.size)]

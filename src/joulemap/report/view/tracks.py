@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.report.view.scene import Excerpt, PowerUncertainty, Track
+from joulemap.report.view.streaming import bin_stream, open_samples
 from joulemap.trace import EnergyTrace
 from joulemap.trace.pages import release_samples
 from joulemap.trace.resample import Envelope, build_envelope
+from joulemap.trace.streamed import StreamedTrace, Trace
 
 __all__ = ["BINS", "bin_trace", "build_excerpt", "build_power_track", "build_value_track", "plan_edges"]
 
@@ -39,14 +41,16 @@ _PASS = 1 << 24
 """Samples at a time: 64 MB of those that lie in a file."""
 
 
-def bin_trace(trace: EnergyTrace, edges_ns: NDArray[np.int64], *, at_once: int = _PASS) -> Envelope:
+def bin_trace(trace: Trace, edges_ns: NDArray[np.int64], *, at_once: int = _PASS) -> Envelope:
     """Returns lowest, highest and mean power of each bin, a bounded number of samples at a time.
 
     Args:
-        trace: power over time; its samples may lie in a mapped file of any size.
+        trace: power over time; its samples may lie in a mapped file of any size, or be streamed.
         edges_ns: (b + 1,) ns on its clock, strictly increasing.
         at_once: samples that are read at a time, about.
     """
+    if isinstance(trace, StreamedTrace):
+        return bin_stream(trace, edges_ns)
     bins = edges_ns.size - 1
     span_ns = max(trace.end_ns - trace.start_ns, 1)
     within = min(max(int(edges_ns[-1]) - int(edges_ns[0]), 1), span_ns)
@@ -67,7 +71,7 @@ def bin_trace(trace: EnergyTrace, edges_ns: NDArray[np.int64], *, at_once: int =
 
 
 def build_power_track(
-    trace: EnergyTrace, edges_ns: NDArray[np.int64], *, name: str, uncertainty: PowerUncertainty | None
+    trace: Trace, edges_ns: NDArray[np.int64], *, name: str, uncertainty: PowerUncertainty | None
 ) -> Track:
     """Returns a power trace as a track.
 
@@ -112,12 +116,12 @@ def build_value_track(
 
 
 def build_excerpt(
-    trace: EnergyTrace, start_ns: int, end_ns: int, *, origin_ns: int, bins: int, label: str, track: int = 0
+    whole: Trace, start_ns: int, end_ns: int, *, origin_ns: int, bins: int, label: str, track: int = 0
 ) -> Excerpt:
     """Returns a window of a trace: its raw samples when they are uniform and few enough, else finer bins.
 
     Args:
-        trace: power over time.
+        whole: power over time.
         start_ns: ns on its clock.
         end_ns: ns, > start_ns.
         origin_ns: start of the scene, ns.
@@ -125,7 +129,8 @@ def build_excerpt(
         label: why it is here.
         track: index of its track.
     """
-    if trace.period_s is not None:
+    trace = open_samples(whole, start_ns, end_ns)
+    if trace is not None and trace.period_s is not None:
         first = max(0, int((start_ns - trace.start_ns) // trace.step_ns))
         last = min(trace.n, int(-(-(end_ns - trace.start_ns) // trace.step_ns)))
         if 0 < last - first <= bins:
@@ -143,7 +148,7 @@ def build_excerpt(
                 mean=power_w,
             )
     edges_ns = plan_edges(start_ns, end_ns, bins=bins)
-    envelope = bin_trace(trace, edges_ns)
+    envelope = bin_trace(whole if trace is None else trace, edges_ns)
     return Excerpt(
         label=label,
         track=track,

@@ -12,15 +12,15 @@ from typing import IO, Any
 
 from joulemap.errors import ReportError, UsageError
 from joulemap.formats.bundle import read_bundle
+from joulemap.trace.streamed import Trace
 from joulemap.workflow.recordings.export_profile import place_profile
+from joulemap.workflow.recordings.export_tables import write_table_csv, write_table_parquet
 from joulemap.workflow.recordings.export_writers import (
     ExportSource,
     write_chrome,
     write_csv,
     write_parquet,
     write_perfetto,
-    write_table_csv,
-    write_table_parquet,
 )
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle, map_recording
 from joulemap.workflow.recordings.placed_slices import Counters, PlacedSlices, bin_power, place_energies
@@ -121,7 +121,8 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
                 hint="name a capture with --trace, or leave them out",
                 slug="flags-contradict",
             )
-        source, placed, traces = place_profile(bundle, request.traces)
+        source, placed, whole = place_profile(bundle, request.traces)
+        traces: tuple[Trace, ...] = whole
     else:
         mapped, _ = map_recording(open_recordings(folder), request)
         placed, traces = place_energies(mapped, request.map.split), mapped.traces

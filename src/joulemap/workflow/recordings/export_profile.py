@@ -148,15 +148,15 @@ def _place(trace: EnergyTrace, timeline: Timeline, result: Document) -> PlacedSl
         slices=slices,
         energy_j=energy_j,
         self_j=self_j,
-        expanded_j=np.abs(energy_j) * relative[name],
-        resolution=np.where(inside, way[name], _WORDS.index("outside")).astype(np.int64),
+        relative=relative,
+        way=way,
         words=_WORDS,
         timeline=timeline,
-        order=np.asarray(order, np.int64),
+        row_order=np.asarray(order, np.int64),
     )
 
 
-def _told(timeline: Timeline, result: Document) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _told(timeline: Timeline, result: Document) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int8]]:
     """Returns energy per inference (J), relative U and way of resolution of each name of the timeline."""
     total = result["energy_per_inference_j"]
     energies = {"gate": (total, "overlap"), "inference": (total, "overlap")}
@@ -167,7 +167,7 @@ def _told(timeline: Timeline, result: Document) -> tuple[NDArray[np.float64], ND
             layer["resolution"] or "overlap" if known else "refused",
         )
     each_j, relative = np.full(len(timeline.names), np.nan), np.full(len(timeline.names), np.nan)
-    way = np.full(len(timeline.names), _WORDS.index("refused"), np.int64)
+    way = np.full(len(timeline.names), _WORDS.index("refused"), np.int8)
     for index, name in enumerate(timeline.names):
         energy, word = energies.get(name, ({"value": None}, "refused"))
         if energy["value"]:

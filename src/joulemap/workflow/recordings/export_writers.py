@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -14,20 +15,12 @@ from numpy.typing import NDArray
 
 from joulemap.records.finding import Finding
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceTrack, encode_trace
+from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceFacts, SliceTrack, encode_trace
 from joulemap.trace import Marker
-from joulemap.trace.sweep_steps import advance_events
-from joulemap.workflow.recordings.placed_slices import Counters, PlacedSlices, list_nesting
+from joulemap.trace.sweep import list_events
+from joulemap.workflow.recordings.placed_slices import Counters, PlacedPart, PlacedSlices, list_nesting
 
-__all__ = [
-    "ExportSource",
-    "write_chrome",
-    "write_csv",
-    "write_parquet",
-    "write_perfetto",
-    "write_table_csv",
-    "write_table_parquet",
-]
+__all__ = ["ExportSource", "write_chrome", "write_csv", "write_parquet", "write_perfetto"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +46,10 @@ def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices |
     """Writes a Perfetto trace: counters in W and J, slices with energy, clocks with their residual."""
     time_ns, power_w, energy_j = counters
     base_ns = min(0, int(time_ns[0]) if time_ns.size else 0)
-    tracks: list[SliceTrack] = []
+    tracks: Iterable[SliceTrack] = ()
     if placed is not None:
         base_ns = min(base_ns, int(placed.slices.start_ns.min(initial=0)))
-        duration_s = (placed.slices.end_ns - placed.slices.start_ns) * 1e-9
-        power = np.divide(placed.energy_j, duration_s, out=np.full(duration_s.size, np.nan), where=duration_s > 0)
-        arguments = np.stack([placed.energy_j, placed.self_j, power, placed.expanded_j], axis=1)
-        tracks = [_slice_track(named, placed, arguments, base_ns) for named in list_nesting(placed)]
+        tracks = (_slice_track(named, placed, base_ns) for named in list_nesting(placed))
     seen = np.isfinite(power_w)
     name = source.name
     marks = [(max(mark.time_ns - base_ns, 0), f"{mark.name} {mark.direction}", "edge") for mark in source.marks]
@@ -71,7 +61,7 @@ def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices |
             CounterTrack(name=f"{name} power", unit="W", time_ns=time_ns[seen] - base_ns, value=power_w[seen]),
             CounterTrack(name=f"{name} energy", unit="J", time_ns=time_ns - base_ns, value=energy_j),
         ),
-        tracks=tuple(tracks),
+        tracks=tracks,
         clocks=_clock_lines(source.clock, base_ns),
         marks=(
             *marks,
@@ -85,31 +75,28 @@ def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices |
         file.write(piece)
 
 
-def _slice_track(
-    named: tuple[str, NDArray[np.int64]], placed: PlacedSlices, arguments: NDArray[np.float64], base_ns: int
-) -> SliceTrack:
+def _slice_track(named: tuple[str, NDArray[np.int64]], placed: PlacedSlices, base_ns: int) -> SliceTrack:
     name, rows = named
-    start_ns, end_ns = placed.slices.start_ns[rows], placed.slices.end_ns[rows]
-    time_ns, code = _ordered_events(start_ns, end_ns)
-    return SliceTrack(
-        name=name,
-        time_ns=time_ns - base_ns,
-        code=code,
-        instant=np.asarray(start_ns == end_ns, np.bool_),
-        name_index=placed.timeline.name_index[placed.order[rows]].astype(np.int64),
-        resolution=placed.resolution[rows],
-        arguments=arguments[rows],
-    )
 
+    def events() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        every = rows.size == placed.slices.start_ns.size
+        start_ns = placed.slices.start_ns if every else placed.slices.start_ns[rows]
+        end_ns = placed.slices.end_ns if every else placed.slices.end_ns[rows]
+        for time_ns, code in list_events(start_ns, end_ns):
+            yield time_ns - base_ns, code
 
-def _ordered_events(
-    start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    group = np.zeros(start_ns.size, np.int32)
-    cursor, heap = np.zeros(3, np.int64), np.zeros(max(start_ns.size, 1), np.int64)
-    time_ns, code = np.empty(2 * start_ns.size, np.int64), np.empty(2 * start_ns.size, np.int64)
-    count = advance_events(start_ns, end_ns, group, cursor, heap, time_ns, code)
-    return time_ns[:count], code[:count]
+    def told(some: NDArray[np.int64]) -> SliceFacts:
+        part = placed.take(rows[some])
+        duration_s = (part.end_ns - part.start_ns) * 1e-9
+        power = np.divide(part.energy_j, duration_s, out=np.full(duration_s.size, np.nan), where=duration_s > 0)
+        return SliceFacts(
+            instant=np.asarray(part.start_ns == part.end_ns, np.bool_),
+            name_index=placed.timeline.name_index[part.row].astype(np.int64),
+            resolution=part.resolution.astype(np.int64),
+            arguments=np.stack([part.energy_j, part.self_j, power, part.expanded_j], axis=1),
+        )
+
+    return SliceTrack(name=name, events=events, told=told)
 
 
 def _clock_lines(clock: ClockMap | None, base_ns: int) -> tuple[ClockLine, ...]:
@@ -169,26 +156,32 @@ def _micro(time_ns: int) -> float | int:
 
 def _slice_rows(placed: PlacedSlices) -> Iterator[dict[str, Any]]:
     timeline = placed.timeline
-    for at in range(placed.order.size):
-        row = int(placed.order[at])
-        yield {
-            "start_ns": int(placed.slices.start_ns[at]),
-            "end_ns": int(placed.slices.end_ns[at]),
-            "name": timeline.names[timeline.name_index[row]],
-            "track": timeline.tracks[timeline.track_index[row]],
-            "track_number": int(timeline.track_index[row]) + 1,
-            "kind": timeline.kinds[timeline.kind_index[row]],
-            "energy_j": _number(placed.energy_j[at]),
-            "self_j": _number(placed.self_j[at]),
-            "energy_expanded_j": _number(placed.expanded_j[at]),
-            "resolution": placed.words[placed.resolution[at]],
-        }
+    for part in placed.parts():
+        columns = zip(
+            part.start_ns.tolist(), part.end_ns.tolist(), timeline.name_index[part.row].tolist(),
+            timeline.track_index[part.row].tolist(), timeline.kind_index[part.row].tolist(), part.energy_j.tolist(),
+            part.self_j.tolist(), part.expanded_j.tolist(), part.resolution.tolist(), strict=True,
+        )  # fmt: skip
+        for start_ns, end_ns, name, track, kind, energy_j, self_j, expanded_j, way in columns:
+            yield {
+                "start_ns": start_ns,
+                "end_ns": end_ns,
+                "name": timeline.names[name],
+                "track": timeline.tracks[track],
+                "track_number": track + 1,
+                "kind": timeline.kinds[kind],
+                "energy_j": _number(energy_j),
+                "self_j": _number(self_j),
+                "energy_expanded_j": _number(expanded_j),
+                "resolution": placed.words[way],
+            }
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return None if math.isnan(value) else value
 
 
+_ROW_GROUP = 1 << 20
 _COLUMNS = ("start_ns", "end_ns", "name", "track", "kind", "energy_j", "self_j", "energy_expanded_j", "resolution")
 
 
@@ -216,59 +209,32 @@ def write_parquet(file: IO[bytes], placed: PlacedSlices | None, counters: Counte
 
     if placed is None:
         table = pa.table({"time_ns": counters[0], "power_w": counters[1], "energy_j": counters[2]})
-    else:
-        words = {
-            "name": (placed.timeline.name_index[placed.order], placed.timeline.names),
-            "track": (placed.timeline.track_index[placed.order], placed.timeline.tracks),
-            "kind": (placed.timeline.kind_index[placed.order], placed.timeline.kinds),
-            "resolution": (placed.resolution.astype(np.int32), placed.words),
-        }
-        columns: dict[str, Any] = {"start_ns": placed.slices.start_ns, "end_ns": placed.slices.end_ns}
-        for key, (index, table_of) in words.items():
-            columns[key] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array(table_of, pa.string()))
+        pq.write_table(table, file, compression="zstd")
+        return
+    timeline = placed.timeline
+    writer: Any = None
+    for part in _joined(placed):
+        columns: dict[str, Any] = {"start_ns": part.start_ns, "end_ns": part.end_ns}
+        for key, index, words in (
+            ("name", timeline.name_index[part.row], timeline.names),
+            ("track", timeline.track_index[part.row], timeline.tracks),
+            ("kind", timeline.kind_index[part.row], timeline.kinds),
+            ("resolution", part.resolution.astype(np.int32), placed.words),
+        ):
+            columns[key] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array(words, pa.string()))
         for key, values in (
-            ("energy_j", placed.energy_j),
-            ("self_j", placed.self_j),
-            ("energy_expanded_j", placed.expanded_j),
+            ("energy_j", part.energy_j),
+            ("self_j", part.self_j),
+            ("energy_expanded_j", part.expanded_j),
         ):
             columns[key] = pa.array(values, pa.float64(), from_pandas=True)
         table = pa.table({key: columns[key] for key in _COLUMNS})
-    pq.write_table(table, file, compression="zstd")
+        writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd")
+        writer.write_table(table)
+    writer.close()
 
 
-_TABLE = ("key", "count", "duration_s", "self_s", "energy_j", "energy_expanded_j", "self_j", "self_expanded_j", "share",
-          "mean_power_w", "resolution", "reason", "runs_needed")  # fmt: skip
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    energy, own = row["energy_j"], row["self_j"]
-    return {
-        **{key: row[key] for key in _TABLE if key in row},
-        "energy_j": energy["value"],
-        "energy_expanded_j": energy.get("expanded"),
-        "self_j": own["value"],
-        "self_expanded_j": own.get("expanded"),
-        "mean_power_w": row["mean_power_w"]["value"],
-    }
-
-
-def write_table_csv(file: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes the rows of a map as CSV; what is refused is empty, with its reason."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as text:
-        writer = csv.writer(text)
-        writer.writerow(_TABLE)
-        for row in map(_flat, rows):
-            writer.writerow(["" if row[key] is None else row[key] for key in _TABLE])
-        text.seek(0)
-        file.write(text.read().encode())
-
-
-def write_table_parquet(file: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes the same as Parquet; what is refused is null, with its reason."""
-    import pyarrow as pa  # noqa: PLC0415  0.2 s that only files should cost
-    import pyarrow.parquet as pq  # noqa: PLC0415  as above
-
-    words = ("key", "resolution", "reason")
-    kinds = [(key, pa.string() if key in words else pa.int64() if key == "count" else pa.float64()) for key in _TABLE]
-    table = pa.Table.from_pylist([_flat(row) for row in rows], schema=pa.schema(kinds))
-    pq.write_table(table, file, compression="zstd")
+def _joined(placed: PlacedSlices) -> Iterator[PlacedPart]:
+    """Yields parts of a row group's length; an empty one when there is no slice."""
+    for at in range(0, max(placed.slices.start_ns.size, 1), _ROW_GROUP):
+        yield placed.take(slice(at, at + _ROW_GROUP))

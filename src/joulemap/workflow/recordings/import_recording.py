@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,10 +23,12 @@ from joulemap.formats.registry import (
     add_timeline,
     add_trace,
 )
+from joulemap.formats.sections.file_stamp import FileStamp, stamp_file
 from joulemap.formats.sections.recording_json import RecordingEntry, TraceEntry
 from joulemap.records.finding import Finding, Severity, Validity
 from joulemap.records.recording import Recording
-from joulemap.trace import Clock, EnergyTrace, Timeline
+from joulemap.trace import Clock, Timeline
+from joulemap.trace.streamed import Trace
 from joulemap.workflow.recordings.recording_bundle import section_name
 
 __all__ = ["EMBED_LIMIT_B", "ImportRequest", "import_recordings", "parse_formats"]
@@ -45,12 +47,14 @@ class ImportRequest:
         paths: files and folders.
         options: for every reader.
         copy: embed traces however large their files are.
+        embed_limit_b: size up to which they are embedded anyway, bytes; None for ``EMBED_LIMIT_B``.
         formats: path as given -> registry name; the key ``""`` holds for all.
     """
 
     paths: tuple[Path, ...]
     options: ReadOptions
     copy: bool = False
+    embed_limit_b: int | None = None
     formats: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -107,10 +111,13 @@ def import_recordings(
         findings: list[Finding] = []
         for path in request.paths:
             for source, chosen in _readers(path, request.formats, findings):
+                before = _modified_ns(source)
                 recording = chosen.read(source, request.options)
                 entry, summary = _store(
                     writer, recording, (source, request, output.absolute().parent), (traces, timelines, len(entries))
                 )
+                if not entry.embedded:
+                    entry = replace(entry, stamps=_stamps(source, recording, before))
                 entries.append(entry)
                 summaries.append(summary | {"certainty": str(chosen.certainty)})
                 findings.extend(recording.findings)
@@ -159,9 +166,10 @@ def _store(
     number = names[2]
     stem = source.name if source.is_dir() else source.stem or source.name
     size_b = sum(file.size_b for file in recording.sources)
-    embedded = request.copy or size_b <= EMBED_LIMIT_B
+    limit_b = EMBED_LIMIT_B if request.embed_limit_b is None else request.embed_limit_b
+    embedded = request.copy or size_b <= limit_b
     traces = []
-    for trace in recording.traces:
+    for trace in recording.all_traces:
         name = names[0].take(trace.channel.name, f"{stem}-{trace.channel.name}")
         if embedded:
             add_trace(writer, name, trace)
@@ -201,12 +209,28 @@ def _store(
     return entry, _summarise(recording, entry)
 
 
+def _modified_ns(source: Path) -> dict[str, int]:
+    """Returns when each file was changed last, ns, by its name relative to a folder that is imported whole."""
+    files = [file for file in source.rglob("*") if file.is_file()] if source.is_dir() else [source]
+    root = source if source.is_dir() else source.parent
+    return {file.relative_to(root).as_posix(): file.stat().st_mtime_ns for file in files}
+
+
+def _stamps(source: Path, recording: Recording, before: Mapping[str, int]) -> tuple[FileStamp, ...]:
+    """Returns the stamps of the files that did not change while they were read."""
+    root = source if source.is_dir() else source.parent
+    found = [stamp_file(root / file.name, file.name) for file in recording.sources]
+    return tuple(stamp for stamp in found if before.get(stamp.name) == stamp.modified_ns)
+
+
 def _summarise(recording: Recording, entry: RecordingEntry) -> dict[str, object]:
     return {
         "format": recording.format,
         "embedded": entry.embedded,
         "sources": [{"name": s.name, "size_b": s.size_b, "sha256": s.sha256} for s in recording.sources],
-        "traces": [_trace(stored.name, trace) for stored, trace in zip(entry.traces, recording.traces, strict=True)],
+        "traces": [
+            _trace(stored.name, trace) for stored, trace in zip(entry.traces, recording.all_traces, strict=True)
+        ],
         "timelines": [
             _timeline(section, timeline) for section, timeline in zip(entry.timelines, recording.timelines, strict=True)
         ],
@@ -232,7 +256,7 @@ def _clock(clock: Clock) -> dict[str, object]:
     return {"name": clock.name, "kind": str(clock.kind)}
 
 
-def _trace(name: str, trace: EnergyTrace) -> dict[str, object]:
+def _trace(name: str, trace: Trace) -> dict[str, object]:
     return {
         "name": name,
         "boundary": str(trace.channel.boundary),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,8 +13,8 @@ from joulemap.analysis.clocks.markers import relate_hosts
 from joulemap.analysis.clocks.solve import AlignRequest, solve_clock
 from joulemap.analysis.instruments.accuracy import MeterErrors, errors_of
 from joulemap.analysis.instruments.library import find_instrument, instrument_for_format
-from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy, sum_facts
-from joulemap.analysis.mapping.sampling import describe_trace, trace_energy_j
+from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
+from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.mapping.units_of_work import measure_units
 from joulemap.errors import UsageError
 from joulemap.formats.bundle import read_bundle
@@ -22,7 +24,9 @@ from joulemap.meters.calibration import read_calibration
 from joulemap.records.finding import Finding, Severity, Validity, worst
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
-from joulemap.trace import ClockKind, EnergyTrace, Timeline
+from joulemap.trace import ClockKind, Timeline
+from joulemap.trace.passes import load_steps
+from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.workflow.plain import plain
 from joulemap.workflow.recordings.map_profile import map_profile
 from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
@@ -75,7 +79,7 @@ class MappedRecording:
     """A recording's map with what it was made of.
 
     Args:
-        traces: that were summed, corrected.
+        traces: that were summed, corrected; streamed where the bundle refers to a file that allows it.
         timeline: that was laid over them; None without.
         clock: relation of the two; None without a timeline.
         map: the answer.
@@ -85,7 +89,7 @@ class MappedRecording:
         meter: errors that the budget holds.
     """
 
-    traces: tuple[EnergyTrace, ...]
+    traces: tuple[Trace, ...]
     timeline: Timeline | None
     clock: ClockMap | None
     map: EnergyMap
@@ -131,9 +135,11 @@ def map_recording(
     published, shown = apply_rule(recordings, request.rule, named) if request.rule else (None, None)
     names, findings = _choose_traces(recordings, request.traces, shown)
     entry = recordings.entry_of(names[0])
-    traces = [recordings.load_trace(name) for name in names]
-    timeline_name = _choose_timeline(recordings, request.timeline, entry, traces[0])
-    timeline = recordings.load_timeline(timeline_name) if timeline_name else None
+    with ThreadPoolExecutor(1) as aside:  # the process that reads a recording starts while the timeline is loaded
+        opening = [aside.submit(_open, recordings, name) for name in names]
+        timeline_name = _choose_timeline(recordings, request.timeline, entry, opening[0].result)
+        timeline = recordings.load_timeline(timeline_name) if timeline_name else None
+        traces = [opened.result() for opened in opening]
     meter = find_meter(request, entry, traces)
     traces = [correct_trace(trace, meter) for trace in traces]
     clock = None
@@ -164,13 +170,20 @@ def map_recording(
     return mapped, published
 
 
+def _open(recordings: RecordingBundle, name: str) -> Trace:
+    trace = recordings.open_trace(name)
+    if isinstance(trace, StreamedTrace):
+        load_steps(trace.n)
+    return trace
+
+
 def _units(
-    name: str, laid: tuple[list[EnergyTrace], Timeline | None, ClockMap | None], meter: MeterErrors
+    name: str, laid: tuple[list[Trace], Timeline | None, ClockMap | None], meter: MeterErrors
 ) -> dict[str, object]:
     traces, timeline, clock = laid
     if timeline is None or clock is None:
         raise UsageError(f"--per {name}: there is no timeline", hint="import one", slug="flags-contradict")
-    facts = sum_facts([describe_trace(trace) for trace in traces])
+    facts = describe_traces(traces)
     return measure_units(traces, timeline, clock, (facts, meter), name=name)
 
 
@@ -220,11 +233,14 @@ def _refuse_overlap(recordings: RecordingBundle, names: tuple[str, ...]) -> None
                 )
 
 
-def _choose_timeline(recordings: RecordingBundle, wanted: str, entry: RecordingEntry, trace: EnergyTrace) -> str:
+def _choose_timeline(
+    recordings: RecordingBundle, wanted: str, entry: RecordingEntry, opened: Callable[[], Trace]
+) -> str:
     if wanted or not recordings.timelines:
         return wanted
     if len(recordings.timelines) == 1:
         return recordings.timelines[0]
+    trace = opened()
     own = [section.rsplit("/", 1)[-1].removesuffix(".parquet") for section in entry.timelines]
     on_clock = [name for name in own if recordings.load_timeline(name).clock == trace.clock]
     if len(own) == 1 or len(on_clock) == 1:
@@ -241,19 +257,21 @@ def _choose_timeline(recordings: RecordingBundle, wanted: str, entry: RecordingE
     )
 
 
-def find_meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[EnergyTrace]) -> MeterErrors:
+def find_meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[Trace]) -> MeterErrors:
     """Returns what is known of the errors of the meter that recorded the traces."""
     known = find_instrument(request.instrument) if request.instrument else instrument_for_format(entry.format)
     calibration = None if request.calibration is None else read_calibration(request.calibration)
-    energy_j = sum(trace_energy_j(trace)[0] for trace in traces)
-    seen_s = max(trace_energy_j(trace)[1] for trace in traces)
+    mean_w = 0.0
+    if entry.options.voltage_v and known is not None:  # only then the current, and so the range, is known
+        facts = describe_traces(traces)
+        mean_w = facts.energy_j / facts.seen_s if facts.seen_s > 0 else 0.0
     day = request.recorded
     if day is None and traces[0].clock.kind is ClockKind.UTC:
         day = datetime.fromtimestamp(traces[0].start_ns * 1e-9, UTC).date()
     return errors_of(
         known,
         calibration,
-        mean_power_w=energy_j / seen_s if seen_s > 0 else 0.0,
+        mean_power_w=mean_w,
         voltage_v=entry.options.voltage_v,
         day=day,
     )

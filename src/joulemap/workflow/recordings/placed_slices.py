@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,18 +13,45 @@ from joulemap.analysis.mapping.keys import MapKey, group_slices
 from joulemap.analysis.mapping.placement import place_slices
 from joulemap.estimate import Estimate
 from joulemap.records.energy import Resolution
-from joulemap.records.mapping.energy_map import MapRow
-from joulemap.trace import EnergyTrace, Timeline, integrate_between
-from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
+from joulemap.trace import Timeline
+from joulemap.trace.passes import sum_between
+from joulemap.trace.streamed import Trace
+from joulemap.trace.sweep import GroupedSlices, Split, sweep_trace
 from joulemap.workflow.recordings.map_bundle import MappedRecording
 
-__all__ = ["Counters", "PlacedSlices", "bin_power", "list_nesting", "place_energies"]
+__all__ = ["Counters", "PlacedPart", "PlacedSlices", "bin_power", "list_nesting", "place_energies"]
 
 _BINS = 200_000
 """Points of a counter at most; above it each point is the mean of a bin, which keeps the energy."""
 
 Counters = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 """Starts of bins (ns), mean power (W; NaN where nothing was seen), energy so far (J)."""
+
+
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedPart:
+    """Some slices that follow each other, with everything that is told of them.
+
+    Args:
+        start_ns: (k,) ns on the trace's clock.
+        end_ns: (k,) ns.
+        row: (k,) row of the timeline.
+        energy_j: (k,) NaN where refused.
+        self_j: (k,) NaN where refused.
+        expanded_j: (k,) by the relative uncertainty of the slice's row.
+        resolution: (k,) index into the words.
+    """
+
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    row: NDArray[np.int64]
+    energy_j: NDArray[np.float64]
+    self_j: NDArray[np.float64]
+    expanded_j: NDArray[np.float64]
+    resolution: NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,21 +62,61 @@ class PlacedSlices:
         slices: in order.
         energy_j: (n,) NaN where refused.
         self_j: (n,) NaN where refused.
-        expanded_j: (n,) by the relative uncertainty of the slice's row.
-        resolution: (n,) index into ``words``.
+        relative: (names,) expanded uncertainty of a name's row over its energy.
+        way: (names,) how the energy of a name's row was had, index into ``words``.
         words: how energies were had.
         timeline: the names.
-        order: (n,) row of the timeline.
+        row_order: (n,) row of the timeline; None when they stand as they stood.
     """
 
     slices: GroupedSlices
     energy_j: NDArray[np.float64]
     self_j: NDArray[np.float64]
-    expanded_j: NDArray[np.float64]
-    resolution: NDArray[np.int64]
+    relative: NDArray[np.float64]
+    way: NDArray[np.int8]
     words: tuple[str, ...]
     timeline: Timeline
-    order: NDArray[np.int64]
+    row_order: NDArray[np.int64] | None
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """(n,) row of the timeline."""
+        return np.arange(len(self.timeline)) if self.row_order is None else self.row_order
+
+    @property
+    def resolution(self) -> NDArray[np.int8]:
+        """(n,) index into ``words``."""
+        return np.concatenate([part.resolution for part in self.parts()] or [np.empty(0, np.int8)])
+
+    @property
+    def expanded_j(self) -> NDArray[np.float64]:
+        """(n,) by the relative uncertainty of the slice's row."""
+        return np.concatenate([part.expanded_j for part in self.parts()] or [np.empty(0)])
+
+    def take(self, some: slice | NDArray[np.int64]) -> PlacedPart:
+        """Returns what is told of some slices."""
+        start_ns = self.slices.start_ns[some]
+        if self.row_order is not None:
+            row = self.row_order[some]
+        elif isinstance(some, slice):
+            row = np.arange(some.start, some.start + start_ns.size)
+        else:
+            row = some
+        name, inside = self.timeline.name_index[row], self.slices.group[some] >= 0
+        return PlacedPart(
+            start_ns=start_ns,
+            end_ns=self.slices.end_ns[some],
+            row=row,
+            energy_j=self.energy_j[some],
+            self_j=self.self_j[some],
+            expanded_j=np.abs(self.energy_j[some]) * self.relative[name],
+            resolution=np.where(inside, self.way[name], np.int8(self.words.index("outside"))).astype(np.int8),
+        )
+
+    def parts(self) -> Iterator[PlacedPart]:
+        """Yields all slices in order, some at a time."""
+        for at in range(0, self.slices.start_ns.size, _BLOCK):
+            yield self.take(slice(at, at + _BLOCK))
 
 
 def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None:
@@ -59,56 +127,56 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
     grouping = group_slices(timeline, MapKey.NAME)
     span = max(t.start_ns for t in mapped.traces), min(t.end_ns for t in mapped.traces)
     placed = place_slices(timeline, grouping, clock, span)
-    swept = [sweep_energy(t, placed.slices, split=split, per_slice=True) for t in mapped.traces]
-    energy_j = np.sum([s.slice_energy_j for s in swept], axis=0)
-    self_j = np.sum([s.slice_self_j for s in swept], axis=0)
-    order = np.arange(len(timeline)) if placed.order is None else placed.order
-    name = timeline.name_index[order]
+    energy_j, self_j = np.empty(0), np.empty(0)
+    for number, trace in enumerate(mapped.traces):
+        swept = sweep_trace(trace, placed.slices, split=split, per_slice=True)
+        if number:
+            energy_j += swept.slice_energy_j
+            self_j += swept.slice_self_j
+        else:
+            energy_j, self_j = swept.slice_energy_j, swept.slice_self_j
     rows = {row.key: row for row in mapped.map.rows}
     words = ("overlap", "least_squares", "in_place", "refused", "outside")
-    relative, way = np.full(len(timeline.names), np.nan), np.full(len(timeline.names), words.index("refused"))
+    names = len(timeline.names)
+    relative, way = np.full(names, np.nan), np.full(names, words.index("refused"), np.int8)
+    power_w = np.full(names, np.nan)
     for index, key in enumerate(timeline.names):
         row = rows.get(key)
         if row is not None and isinstance(row.energy_j, Estimate) and row.energy_j.value:
             relative[index] = row.energy_j.expanded / abs(row.energy_j.value)
             way[index] = words.index(str(row.resolution))
-    told = np.asarray((way == words.index("overlap"))[name] & (placed.slices.group >= 0), np.bool_)
-    _spread(mapped, placed.slices, (name, energy_j, self_j, told), rows)
-    resolution = np.where(placed.slices.group >= 0, way[name], words.index("outside")).astype(np.int64)
-    energy_j, self_j = np.where(told, energy_j, np.nan), np.where(told, self_j, np.nan)
-    return PlacedSlices(
+            if row.resolution is Resolution.LEAST_SQUARES:  # samples do not tell its slices apart: by their duration
+                power_w[index] = row.energy_j.value / row.duration_s
+    found = PlacedSlices(
         slices=placed.slices,
         energy_j=energy_j,
         self_j=self_j,
-        expanded_j=np.abs(energy_j) * relative[name],
-        resolution=resolution,
+        relative=relative,
+        way=way,
         words=words,
         timeline=timeline,
-        order=order,
+        row_order=placed.order,
     )
+    _tell(found, power_w)
+    return found
 
 
-def _spread(
-    mapped: MappedRecording,
-    slices: GroupedSlices,
-    columns: tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]],
-    rows: dict[str, MapRow],
-) -> None:
-    """Gives slices of rows by least squares their row's power times their duration: samples do not tell them apart."""
-    name, energy_j, self_j, told = columns
-    assert mapped.timeline is not None  # the caller has slices
-    duration_s = (slices.end_ns - slices.start_ns) * 1e-9
-    for index, key in enumerate(mapped.timeline.names):
-        row = rows.get(key)
-        if row is None or row.resolution is not Resolution.LEAST_SQUARES or not isinstance(row.energy_j, Estimate):
-            continue
-        own = np.flatnonzero((name == index) & (slices.group >= 0))
-        energy_j[own] = self_j[own] = duration_s[own] * (row.energy_j.value / row.duration_s)
-        told[own] = True
+def _tell(placed: PlacedSlices, power_w: NDArray[np.float64]) -> None:
+    """Sets energies that are not told to NaN, and gives slices of rows by least squares their row's power."""
+    overlap = placed.words.index("overlap")
+    for at in range(0, placed.energy_j.size, _BLOCK):
+        block = slice(at, at + _BLOCK)
+        part = placed.take(block)
+        by_power = power_w[placed.timeline.name_index[part.row]] * ((part.end_ns - part.start_ns) * 1e-9)
+        spread = ~np.isnan(by_power) & (placed.slices.group[block] >= 0)
+        silent = (part.resolution != overlap) & ~spread
+        for energies in (part.energy_j, part.self_j):  # views of the whole
+            energies[spread] = by_power[spread]
+            energies[silent] = np.nan
 
 
 def bin_power(
-    traces: tuple[EnergyTrace, ...],
+    traces: tuple[Trace, ...],
 ) -> tuple[Counters, float]:
     """Returns the counters and the length of a bin, s."""
     begin, end = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
@@ -123,7 +191,7 @@ def bin_power(
     else:
         count = min(_BINS, max(t.n for t in traces))
         edges_ns = begin + np.rint(np.linspace(0.0, float(end - begin), count + 1)).astype(np.int64)
-    held = [integrate_between(trace, edges_ns) for trace in traces]
+    held = [sum_between(trace, edges_ns) for trace in traces]
     energy_j = np.sum([h.energy_j for h in held], axis=0)
     covered_s = np.min([h.covered_s for h in held], axis=0)
     power_w = np.divide(energy_j, covered_s, out=np.full(energy_j.size, np.nan), where=covered_s > 0)
@@ -143,20 +211,19 @@ def list_nesting(placed: PlacedSlices) -> Iterator[tuple[str, NDArray[np.int64]]
 
 
 def _nesting(rows: NDArray[np.int64], slices: GroupedSlices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    end_ns = slices.end_ns[rows]
-    start_ns = slices.start_ns[rows]
-    if bool(np.all(start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1])):
-        return rows, rows[:0]
-    kept: list[int] = []
-    rest: list[int] = []
+    kept: array[int] = array("q")
+    rest: array[int] = array("q")
     stack: list[int] = []
-    for row, begin, end in zip(rows.tolist(), start_ns.tolist(), end_ns.tolist(), strict=True):
-        while stack and stack[-1] <= begin:
-            stack.pop()
-        if stack and stack[-1] < end:
-            rest.append(row)
-            continue
-        kept.append(row)
-        if end > begin:
-            stack.append(end)
+    for at in range(0, rows.size, _BLOCK):  # a list of ten million numbers takes four hundred megabytes
+        block = rows[at : at + _BLOCK]
+        columns = (block.tolist(), slices.start_ns[block].tolist(), slices.end_ns[block].tolist())
+        for row, begin, end in zip(*columns, strict=True):
+            while stack and stack[-1] <= begin:
+                stack.pop()
+            if stack and stack[-1] < end:
+                rest.append(row)
+                continue
+            kept.append(row)
+            if end > begin:
+                stack.append(end)
     return np.array(kept, np.int64), np.array(rest, np.int64)

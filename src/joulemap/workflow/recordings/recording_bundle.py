@@ -1,7 +1,7 @@
 """A bundle's recordings, opened: each trace, timeline and lane is read when it is asked for, and not before.
 
-What a bundle only refers to is read again from its files, after their size and SHA-256 were compared with what was
-imported: a file that changed is never mapped under the old name.
+What a bundle only refers to is read again from its files, after they were found to be what was imported: a file that
+changed is never mapped under the old name. Where the reader can, its samples are streamed and never all in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemap.errors import InputError, UsageError
-from joulemap.formats.bundle import Bundle, digest, read_bundle
+from joulemap.formats.base import StreamingReader
+from joulemap.formats.bundle import Bundle, read_bundle
 from joulemap.formats.readers import reader
 from joulemap.formats.registry import (
     RECORDINGS,
@@ -20,11 +21,14 @@ from joulemap.formats.registry import (
     load_recordings,
     load_timeline,
     load_trace,
+    open_trace,
 )
+from joulemap.formats.sections.file_stamp import FileStamp, is_unchanged
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.records.published import PublishedRun
 from joulemap.records.recording import Lane, MarkerTrack, SourceFile
 from joulemap.trace import EnergyTrace, Timeline
+from joulemap.trace.streamed import Trace
 
 __all__ = ["RecordingBundle", "open_recordings", "section_name", "timeline_name"]
 
@@ -95,6 +99,22 @@ class RecordingBundle:
         recording = reader(entry.format).read(path, entry.options)
         return next(trace for trace in recording.traces if trace.channel.name == channel)
 
+    def open_trace(self, name: str) -> Trace:
+        """Returns a trace whose samples stay in their file where that can be; else as :meth:`load_trace`.
+
+        Raises:
+            UsageError, InputError, FormatError: as :meth:`load_trace`.
+        """
+        entry = self.entry_of(name)
+        chosen = reader(entry.format)
+        if entry.embedded:
+            return open_trace(self.bundle, name)
+        if not isinstance(chosen, StreamingReader):
+            return self.load_trace(name)
+        channel = next(trace.channel for trace in entry.traces if trace.name == name)
+        traces = chosen.open_traces(self._verified(entry), entry.options)
+        return next(trace for trace in traces if trace.channel.name == channel)
+
     def load_timeline(self, name: str) -> Timeline:
         """Returns a timeline.
 
@@ -135,21 +155,22 @@ class RecordingBundle:
     def _verified(self, entry: RecordingEntry) -> Path:
         path = Path(self.bundle.folder.parent, *Path(entry.root).parts)
         base = path if path.is_dir() else path.parent
+        stamps = {stamp.name: stamp for stamp in entry.stamps}
         for source in entry.sources:
-            _verify(base / source.name, source)
+            _verify(base / source.name, source, stamps.get(source.name))
         return path
 
 
-def _verify(path: Path, source: SourceFile) -> None:
+def _verify(path: Path, source: SourceFile, stamp: FileStamp | None) -> None:
     if not path.is_file():
         raise InputError(
             f"{source.name}: the bundle refers to it, and it is not where it was ({path})",
             hint="put it back, or import again with --copy to keep it inside the bundle",
             slug="recording-missing",
         )
-    if path.stat().st_size != source.size_b or digest(path) != source.sha256:
+    if not is_unchanged(path, source, stamp):
         raise InputError(
-            f"{source.name}: is not the file that was imported (size or SHA-256 differs)",
+            f"{source.name}: is not the file that was imported (its size or its bytes differ)",
             hint="import it again",
             slug="recording-changed",
         )

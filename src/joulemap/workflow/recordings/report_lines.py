@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
-from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
+from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.estimate import Quantity
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.report.view.recording.sections import MarkLine, PowerLine, ValueLine
 from joulemap.report.view.scene import PowerUncertainty
 from joulemap.report.view.text import printable, shorten
-from joulemap.trace import Clock, ClockKind, EnergyTrace
+from joulemap.trace import Clock, ClockKind
+from joulemap.trace.streamed import Trace
 from joulemap.units import format_si
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, MappedRecording, find_meter
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle
@@ -65,7 +67,7 @@ def list_lines(
                 trace = mapped.traces[mapped.trace_names.index(known.name)]
                 meter = mapped.meter
             else:
-                trace = recordings.load_trace(known.name)
+                trace = recordings.open_trace(known.name)
                 meter = find_meter(request, entry, [trace])
                 trace = correct_trace(trace, meter)
             lines.append(_line(known.name, trace, (inside, known.name in mapped.trace_names, meter), (number, place)))
@@ -73,11 +75,11 @@ def list_lines(
 
 
 def _line(
-    name: str, trace: EnergyTrace, known: tuple[tuple[str, ...], bool, MeterErrors], at: tuple[int, Place]
+    name: str, trace: Trace, known: tuple[tuple[str, ...], bool, MeterErrors], at: tuple[int, Place]
 ) -> PowerLine:
     inside, mapped, meter = known
     energy = map_energy([trace], None, None, meter, request=MapRequest())
-    facts = describe_trace(trace)
+    facts = describe_traces([trace])
     shown = mapped or at[1](at[0], trace.clock, np.array([trace.start_ns], np.int64)) is not None
     return PowerLine(
         name=name,
@@ -97,7 +99,7 @@ def _json(quantity: Quantity) -> dict[str, object]:
     return quantity.to_json()
 
 
-def _limits(trace: EnergyTrace, facts: TraceFacts, meter: MeterErrors) -> PowerUncertainty:
+def _limits(trace: Trace, facts: TraceFacts, meter: MeterErrors) -> PowerUncertainty:
     return PowerUncertainty(
         gain_std=meter.gain_std,
         clock_std=(trace.clock.rate_std_ppm or 0.0) * 1e-6,

@@ -14,7 +14,7 @@ import numpy as np
 
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.keys import MapKey
-from joulemap.analysis.mapping.sampling import trace_energy_j
+from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.errors import InputError, NotComparableError, UsageError
 from joulemap.formats.bundle import MANIFEST, Bundle, digest
 from joulemap.formats.registry import RESULT, load_recordings
@@ -138,7 +138,7 @@ def _choose_trace(recordings: RecordingBundle, request: BundleMapRequest, findin
     ]
     if len(outer) < 2:
         return request
-    largest = max(outer, key=lambda name: trace_energy_j(recordings.load_trace(name))[0])
+    largest = max(outer, key=lambda name: describe_traces([recordings.open_trace(name)]).energy_j)
     message = f"the page maps {largest}, which holds most of {len(outer)} traces; name others with --trace"
     findings.append(Finding(slug="trace_chosen", severity=Severity.INFO, message=message))
     return replace(request, traces=(largest,))

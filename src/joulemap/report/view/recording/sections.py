@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.records.finding import Finding
 from joulemap.report.view.scene import PowerUncertainty
-from joulemap.trace import Clock, EnergyTrace, Timeline
+from joulemap.trace import Clock, Timeline
+from joulemap.trace.streamed import Trace
 
 __all__ = ["Document", "MarkLine", "PlacedWork", "PowerLine", "RecordingSections", "ValueLine"]
 
@@ -25,7 +26,7 @@ class PowerLine:
 
     Args:
         name: in the bundle.
-        trace: on the page's clock; None when nothing relates its clock to the page's.
+        trace: on the page's clock, in memory or streamed; None when nothing relates its clock to the page's.
         inside: names of the traces that contain it.
         mapped: its energy is what the map shares out.
         energy: of the whole trace, as the contract's JSON.
@@ -37,7 +38,7 @@ class PowerLine:
     """
 
     name: str
-    trace: EnergyTrace | None
+    trace: Trace | None
     inside: tuple[str, ...]
     mapped: bool
     energy: Document

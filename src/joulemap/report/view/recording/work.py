@@ -20,7 +20,8 @@ from joulemap.report.view.recording.sections import PlacedWork, PowerLine
 from joulemap.report.view.scene import SliceName, SliceTable
 from joulemap.report.view.slices import FOLDED, SLICE_LIMIT, stack_lanes
 from joulemap.report.view.text import printable, shorten
-from joulemap.trace import Timeline, integrate_energy
+from joulemap.trace import Timeline
+from joulemap.trace.passes import sum_slices
 from joulemap.units import format_count
 
 __all__ = ["LANE_LIMIT", "NAME_LIMIT", "PAGE_B", "LaidWork", "lay_work", "plan_slices"]
@@ -194,7 +195,7 @@ def _stds(
     traces = [line.trace for line in lines if line.trace is not None]
     if shift_ns and traces:
         moved = [
-            sum(integrate_energy(trace, start_ns + by, end_ns + by).energy_j for trace in traces)
+            sum(sum_slices(trace, start_ns + by, end_ns + by).energy_j for trace in traces)
             for by in (shift_ns, -shift_ns)
         ]
         variance += (0.5 * (moved[0] - moved[1])) ** 2

@@ -1,0 +1,86 @@
+"""Runs a program and watches how much memory it and everything that it starts take together."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How a program went.
+
+    Args:
+        seconds: wall clock.
+        peak_b: largest proportional set size of the whole tree, bytes: anonymous, shared and file pages, each once.
+        anon_b: largest part of it that is anonymous or shared memory, bytes.
+        code: exit status.
+        text: standard output.
+    """
+
+    seconds: float
+    peak_b: int
+    anon_b: int
+    code: int
+    text: str
+
+
+def _tree(root: int) -> list[int]:
+    found, fresh = [], [root]
+    while fresh:
+        found += fresh
+        below = []
+        for pid in fresh:
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                try:
+                    below += [int(child) for child in task.read_text().split()]
+                except (OSError, ValueError):
+                    continue
+        fresh = below
+    return found
+
+
+def _memory(pids: Sequence[int]) -> tuple[int, int]:
+    whole = anon = 0
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        fields = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
+        whole += fields.get("Pss", 0)
+        anon += fields.get("Pss_Anon", 0) + fields.get("Pss_Shmem", 0)
+    return whole, anon
+
+
+def run_watched(argv: Sequence[str], *, every_s: float = 0.02, env: dict[str, str] | None = None) -> Watched:
+    """Runs the program to its end."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    peaks = [0, 0]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every_s):
+            whole, anon = _memory(_tree(process.pid))
+            peaks[0], peaks[1] = max(peaks[0], whole), max(peaks[1], anon)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    text = process.communicate()[0]
+    seconds = time.perf_counter() - begin
+    over.set()
+    watcher.join()
+    return Watched(seconds=seconds, peak_b=peaks[0], anon_b=peaks[1], code=process.returncode, text=text)
+
+
+if __name__ == "__main__":
+    import sys
+
+    found = run_watched(sys.argv[1:])
+    sys.stdout.write(found.text)
+    sys.stdout.write(f"{found.seconds:.2f} s, peak {found.peak_b / 1e6:.0f} MB ({found.anon_b / 1e6:.0f} anon)\n")
