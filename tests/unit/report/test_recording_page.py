@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from joulemap.analysis.clocks.solve import AlignRequest
 from joulemap.analysis.mapping.energy_map import MapRequest
@@ -28,7 +30,8 @@ from joulemap.report.view.recording.work import LANE_LIMIT, NAME_LIMIT, PAGE_B, 
 from joulemap.report.view.slices import SLICE_LIMIT
 from joulemap.report.view.tracks import bin_trace
 from joulemap.report.view.windows import worst_windows
-from joulemap.trace import Clock, ClockKind, Timeline, integrate_energy
+from joulemap.trace import Clock, ClockKind, EnergyTrace, Timeline, integrate_energy
+from joulemap.trace.streamed import StreamedTrace
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle
 from mapped_traces import METER, build_trace
 from recording_sections import (
@@ -518,3 +521,74 @@ def test_clocks_and_published_figures_stand_beside_the_map() -> None:
     assert published["Published figure"] == "262.48847977862425 mJ/stream"  # to the last digit
     assert published["The same by exact integration"] == "0.263 J"
     assert dict(view.figures)["By the rule mlperf"] == "262.4885\u2009mJ/stream"
+
+
+class Stored:
+    """Samples as a file would give them: 300 at a time, the power as a product of two factors."""
+
+    def __init__(self, power_w: NDArray[np.float64]) -> None:
+        self._power_w = power_w
+
+    def stream(self, first: int, count: int) -> Iterator[tuple[int, tuple[NDArray[np.float64], NDArray[np.float64]]]]:
+        for at in range(first, first + count, 300):
+            part = self._power_w[at : min(at + 300, first + count)]
+            yield at, (part / 3.3, np.full(part.size, 3.3))
+
+
+def streamed_pair() -> tuple[EnergyTrace, StreamedTrace]:
+    """The same samples in memory and streamed, some of them lost."""
+    power_w = 5.0 + np.random.default_rng(8).random(20_000)
+    power_w[[4321, 15_000]] = 9.0, 1.0
+    gaps = [(100, 140), (12_000, 12_700)]
+    held = power_w.copy()
+    for begin, end in gaps:
+        held[begin:end] = 0.0
+        power_w[begin:end] = np.nan
+    whole = build_trace(held, period_s=1e-4, gaps=gaps)
+    stored = StreamedTrace(
+        clock=whole.clock,
+        channel=whole.channel,
+        start_ns=whole.start_ns,
+        period_s=1e-4,
+        n=whole.n,
+        source=Stored(power_w),
+    )
+    return whole, stored
+
+
+@pytest.mark.parametrize(("start_ns", "end_ns"), [(0, 2 * 10**9), (333_333, 1_777_777_777), (-(10**8), 3 * 10**9)])
+def test_samples_that_stay_in_their_file_give_the_same_bins(start_ns: int, end_ns: int) -> None:
+    whole, stored = streamed_pair()
+    edges_ns = np.linspace(start_ns, end_ns, 301).astype(np.int64)
+    one, other = bin_trace(whole, edges_ns), bin_trace(stored, edges_ns)
+    assert other.low_w == pytest.approx(one.low_w, rel=1e-12, nan_ok=True)
+    assert other.high_w == pytest.approx(one.high_w, rel=1e-12, nan_ok=True)
+    assert other.mean_w == pytest.approx(one.mean_w, rel=1e-9, nan_ok=True)
+    assert np.isnan(one.mean_w).any() == np.isnan(other.mean_w).any()
+
+
+def test_samples_that_stay_in_their_file_give_the_same_page() -> None:
+    whole, stored = streamed_pair()
+    periods = [("unit", k * 2 * 10**8, (k + 1) * 2 * 10**8, "t") for k in range(10)]
+    timeline = slices_at(METER, periods)
+    views = []
+    for trace in (whole, stored):
+        sections = build_sections(timeline, trace=whole, shift_s=1e-3)
+        assert sections.work is not None
+        work = replace(sections.work, per="unit")
+        lines = (replace(sections.lines[0], trace=trace),)
+        views.append(build_recording_page(replace(sections, lines=lines, work=work)))
+    one, other = (view.scene for view in views)
+    assert one is not None
+    assert other is not None
+    assert [e.label for e in other.excerpts] == [e.label for e in one.excerpts]
+    assert {"highest peak", "lowest dip", "first lost samples"} <= {e.label for e in one.excerpts}
+    for left, right in zip(one.excerpts, other.excerpts, strict=True):
+        assert right.start_s == pytest.approx(left.start_s)
+        assert (right.step_s, right.raw) == (left.step_s, left.raw)
+        assert right.mean == pytest.approx(left.mean, rel=1e-9, nan_ok=True)
+    assert other.slices.expanded_j == pytest.approx(one.slices.expanded_j, rel=1e-6)
+    folds = [view.fold for view in views]
+    assert folds[0] is not None
+    assert folds[1] is not None
+    assert folds[1].tracks[0].mean == pytest.approx(folds[0].tracks[0].mean, rel=1e-9, nan_ok=True)
