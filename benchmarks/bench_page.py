@@ -25,7 +25,7 @@ from joulemap.report.source import load_page
 from joulemap.report.view.recording.page import build_recording_page
 from joulemap.report.view.recording.sections import ValueLine
 from joulemap.report.view.scene import Scene
-from joulemap.report.view.tracks import plan_edges
+from joulemap.report.view.waveform.tracks import plan_edges
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel, Timeline, mean_power
 from joulemap.trace.resample import build_envelope
 from mapped_traces import METER, build_trace

@@ -28,8 +28,8 @@ from joulemap.report.view.recording.scene import MARK_LIMIT, TRACK_LIMIT, descri
 from joulemap.report.view.recording.sections import MarkLine, ValueLine
 from joulemap.report.view.recording.work import LANE_LIMIT, NAME_LIMIT, PAGE_B, lay_work, plan_slices
 from joulemap.report.view.slices import SLICE_LIMIT
-from joulemap.report.view.tracks import bin_trace
-from joulemap.report.view.windows import worst_windows
+from joulemap.report.view.waveform.tracks import bin_trace
+from joulemap.report.view.waveform.windows import worst_windows
 from joulemap.trace import Clock, ClockKind, EnergyTrace, Timeline, integrate_energy
 from joulemap.trace.streamed import StreamedTrace
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle

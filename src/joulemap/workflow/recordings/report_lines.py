@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.estimate import Quantity
 from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.energy_map import EnergyMap
 from joulemap.report.view.recording.sections import MarkLine, PowerLine, ValueLine
 from joulemap.report.view.scene import PowerUncertainty
 from joulemap.report.view.text import printable, shorten
@@ -63,29 +65,28 @@ def list_lines(
         names = {trace.channel: trace.name for trace in entry.traces}
         for known in entry.traces:
             inside = tuple(names[outer] for inner, outer in entry.overlaps if inner == known.channel and outer in names)
-            if known.name in mapped.trace_names:
-                trace = mapped.traces[mapped.trace_names.index(known.name)]
-                meter = mapped.meter
+            mapped_one = known.name in mapped.trace_names
+            if mapped_one:
+                trace, meter = mapped.traces[mapped.trace_names.index(known.name)], mapped.meter
             else:
                 trace = recordings.open_trace(known.name)
                 meter = find_meter(request, entry, [trace])
                 trace = correct_trace(trace, meter)
-            lines.append(_line(known.name, trace, (inside, known.name in mapped.trace_names, meter), (number, place)))
+            alone = mapped.map if mapped_one and len(mapped.trace_names) == 1 else None  # then it is measured already
+            energy = alone or map_energy([trace], None, None, meter, request=MapRequest())
+            shown = mapped_one or place(number, trace.clock, np.array([trace.start_ns], np.int64)) is not None
+            line = _line(known.name, trace, energy, meter)
+            lines.append(replace(line, inside=inside, mapped=mapped_one, trace=line.trace if shown else None))
     return tuple(sorted(lines, key=lambda line: not line.mapped))
 
 
-def _line(
-    name: str, trace: Trace, known: tuple[tuple[str, ...], bool, MeterErrors], at: tuple[int, Place]
-) -> PowerLine:
-    inside, mapped, meter = known
-    energy = map_energy([trace], None, None, meter, request=MapRequest())
+def _line(name: str, trace: Trace, energy: EnergyMap, meter: MeterErrors) -> PowerLine:
     facts = describe_traces([trace])
-    shown = mapped or at[1](at[0], trace.clock, np.array([trace.start_ns], np.int64)) is not None
     return PowerLine(
         name=name,
-        trace=trace if shown and trace.n else None,
-        inside=inside,
-        mapped=mapped,
+        trace=trace if trace.n else None,
+        inside=(),
+        mapped=False,
         energy=_json(energy.total_j),
         power=_json(energy.power_w),
         boundary=str(trace.channel.boundary),

@@ -21,6 +21,7 @@ from joulemap.formats.registry import RESULT, load_recordings
 from joulemap.records.finding import Finding, Severity
 from joulemap.report.view.recording.sections import PlacedWork, RecordingSections
 from joulemap.trace import Clock, ClockKind, Timeline
+from joulemap.trace.streamed import StreamedTrace
 from joulemap.workflow.recordings.map_bundle import (
     BundleMapRequest,
     MappedRecording,
@@ -165,7 +166,9 @@ def _group(
     wanted = request.map.key
     tables = {str(wanted): [describe_row(row) for row in mapped.map.rows]}
     keys = [MapKey.NAME]
-    if len(mapped.timeline) <= _GROUPED:
+    if any(isinstance(trace, StreamedTrace) for trace in mapped.traces):
+        keys += [MapKey.PATH] if len(mapped.timeline) <= _GROUPED else []  # each grouping reads the whole file again
+    elif len(mapped.timeline) <= _GROUPED:
         keys += [MapKey.OP, MapKey.LAYER, MapKey.KERNEL, MapKey.PATH]
     for key in keys:
         if str(key) in tables:

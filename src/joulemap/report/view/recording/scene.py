@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.records.finding import Finding, Severity
-from joulemap.report.view.fold import build_fold
 from joulemap.report.view.recording.sections import Document, PlacedWork, PowerLine, RecordingSections
 from joulemap.report.view.recording.work import LaidWork, lay_work, plan_slices
 from joulemap.report.view.scene import Excerpt, Level, Mark, Origin, PowerUncertainty, Scene, SliceName, Track
 from joulemap.report.view.slices import empty_slices
 from joulemap.report.view.text import format_measured, printable, shorten
-from joulemap.report.view.tracks import (
+from joulemap.report.view.waveform.fold import build_fold
+from joulemap.report.view.waveform.tracks import (
     BINS,
     bin_trace,
     build_excerpt,
@@ -27,7 +27,7 @@ from joulemap.report.view.tracks import (
     build_value_track,
     plan_edges,
 )
-from joulemap.report.view.windows import open_window, worst_windows
+from joulemap.report.view.waveform.windows import open_window, worst_windows
 from joulemap.trace import Clock, ClockKind, Timeline
 from joulemap.units import format_si
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.report.view.scene import Excerpt, PowerUncertainty, Track
-from joulemap.report.view.streaming import bin_stream, open_samples
+from joulemap.report.view.waveform.streaming import bin_stream, open_samples
 from joulemap.trace import EnergyTrace
 from joulemap.trace.pages import release_samples
 from joulemap.trace.resample import Envelope, build_envelope

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.report.view.streaming import Extremes, find_extremes
+from joulemap.report.view.waveform.streaming import Extremes, find_extremes
 from joulemap.trace import EnergyTrace
 from joulemap.trace.pages import release_samples
 from joulemap.trace.passes import sum_slices

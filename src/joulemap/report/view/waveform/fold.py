@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.report.view.scene import Level, PowerUncertainty, Scene, SliceTable, Track
-from joulemap.report.view.streaming import mean_power_of
+from joulemap.report.view.waveform.streaming import mean_power_of
 from joulemap.trace.streamed import Trace
 
 __all__ = ["BINS", "build_fold"]
