@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import threading
 import time
@@ -17,12 +18,14 @@ class Watched:
     Args:
         seconds: wall clock.
         peak_b: largest proportional set size of the whole tree, bytes: anonymous, shared and file pages, each once.
+        cpu_s: processor time of it and of all that it waited for, s.
         anon_b: largest part of it that is anonymous or shared memory, bytes.
         code: exit status.
         text: standard output.
     """
 
     seconds: float
+    cpu_s: float
     peak_b: int
     anon_b: int
     code: int
@@ -59,6 +62,7 @@ def _memory(pids: Sequence[int]) -> tuple[int, int]:
 
 def run_watched(argv: Sequence[str], *, every_s: float = 0.02, env: dict[str, str] | None = None) -> Watched:
     """Runs the program to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
     peaks = [0, 0]
@@ -75,7 +79,9 @@ def run_watched(argv: Sequence[str], *, every_s: float = 0.02, env: dict[str, st
     seconds = time.perf_counter() - begin
     over.set()
     watcher.join()
-    return Watched(seconds=seconds, peak_b=peaks[0], anon_b=peaks[1], code=process.returncode, text=text)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Watched(seconds=seconds, cpu_s=cpu_s, peak_b=peaks[0], anon_b=peaks[1], code=process.returncode, text=text)
 
 
 if __name__ == "__main__":
@@ -83,4 +89,6 @@ if __name__ == "__main__":
 
     found = run_watched(sys.argv[1:])
     sys.stdout.write(found.text)
-    sys.stdout.write(f"{found.seconds:.2f} s, peak {found.peak_b / 1e6:.0f} MB ({found.anon_b / 1e6:.0f} anon)\n")
+    sys.stdout.write(
+        f"{found.seconds:.2f} s, CPU {found.cpu_s:.2f} s, peak {found.peak_b / 1e6:.0f} MB ({found.anon_b / 1e6:.0f} anon)\n"
+    )

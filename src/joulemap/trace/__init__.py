@@ -9,13 +9,14 @@ from joulemap.trace.clock import Clock, ClockKind
 from joulemap.trace.integrate import (
     IntegratedEnergy,
     cumulative_energy_j,
-    integrate_between,
-    integrate_energy,
     integrate_offsets,
     mean_power,
     peak_power,
 )
 from joulemap.trace.marker import EdgeDirection, Marker
+from joulemap.trace.passes import sum_between as integrate_between
+from joulemap.trace.passes import sum_slices as integrate_energy
+from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.trace.timeline import Slice, Timeline
 from joulemap.trace.trace import EnergyTrace
 
@@ -30,7 +31,9 @@ __all__ = [
     "Marker",
     "SensorKernel",
     "Slice",
+    "StreamedTrace",
     "Timeline",
+    "Trace",
     "cumulative_energy_j",
     "integrate_between",
     "integrate_energy",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import SetupError
-from joulemap.trace.instants import clip_instants, locate_instants, relate_instants
+from joulemap.trace.instants import Instants, clip_instants, locate_instants, relate_instants
 from joulemap.trace.integrate import Backend, IntegratedEnergy, covered_between_s, integrate_between, integrate_energy
+from joulemap.trace.pages import release_samples
 from joulemap.trace.reference import Positions, Samples, accumulate, integrate_positions
-from joulemap.trace.streamed import Factor, StreamedTrace, Trace, gap_ranges, multiply
+from joulemap.trace.streamed import Factor, Found, StreamedTrace, Trace, cut_window, gap_ranges, multiply
 
-__all__ = ["Consumer", "Found", "InstantEnergies", "Part", "load_steps", "run_pass", "sum_between", "sum_slices"]
+__all__ = ["Consumer", "InstantEnergies", "Part", "list_parts", "load_steps", "run_pass", "sum_between", "sum_slices"]
 
+_BLOCK = 1 << 20
 _NUMBA_PAYS = 20_000_000  # samples from which importing numba costs less than it saves
 
 Floats = NDArray[np.float64]
@@ -53,23 +55,8 @@ class Consumer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
-    """What every pass finds.
-
-    Args:
-        energy_j: of the seen time, J.
-        lost: samples.
-        gaps: (m, 2) half-open ranges of lost samples.
-    """
-
-    energy_j: float
-    lost: int
-    gaps: Ints
-
-
 def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Backend = "auto") -> Found:
-    """Streams the samples through the consumers.
+    """Streams the samples through the consumers; without one, what a pass found before is given again.
 
     Args:
         trace: whose samples are wanted.
@@ -79,6 +66,8 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
     Raises:
         SetupError: backend ``numba`` without numba (``missing-extra``).
     """
+    if not consumers and trace.correction in trace.found:
+        return trace.found[trace.correction]
     compiled = _takes_compiled(trace.n, backend)
     room = np.empty(0)
     sums: list[float] = []
@@ -88,7 +77,7 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
         if room.size < factors[0].size:
             room = np.empty(factors[0].size)
         power_w = room[: factors[0].size]
-        total_w, bad = _clean(factors, (trace.scale, trace.offset_w, trace.gain), power_w, compiled)
+        total_w, bad = _clean(factors, trace.correction, power_w, compiled)
         sums.append(total_w)
         if bad is not None:
             lost += int(np.count_nonzero(bad))
@@ -96,7 +85,28 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
         part = Part(first=first, power_w=power_w, compiled=compiled)
         for consumer in consumers:
             consumer.take(part)
-    return Found(energy_j=math.fsum(sums) * trace.step_ns * 1e-9, lost=lost, gaps=_join(gaps))
+    found = Found(energy_j=math.fsum(sums) * trace.step_ns * 1e-9, lost=lost, gaps=_join(gaps))
+    trace.found[trace.correction] = found
+    return found
+
+
+def list_parts(trace: Trace) -> Iterator[tuple[int, Floats, NDArray[np.bool_]]]:
+    """Yields (index of the first sample, power in W, which samples were seen) part by part, in one pass.
+
+    Args:
+        trace: in memory or streamed; a lost sample is 0 W.
+    """
+    if isinstance(trace, StreamedTrace):
+        for first, factors in trace.source.stream(0, trace.n):
+            power_w = np.empty(factors[0].size)
+            multiply(factors, trace.correction, power_w)
+            seen = np.isfinite(power_w)
+            power_w[~seen] = 0.0
+            yield first, power_w, seen
+        return
+    for first in range(0, trace.n, _BLOCK):
+        yield first, *cut_window(trace, first, first + _BLOCK)
+        release_samples(trace)
 
 
 def load_steps(samples: int) -> None:
@@ -247,7 +257,7 @@ def sum_between(trace: Trace, instants_ns: Ints, *, backend: Backend = "auto") -
     Args:
         trace: in memory or streamed.
         instants_ns: (k,) int64 ns on the trace's clock, in order.
-        backend: as for :func:`joulemap.trace.integrate_between`.
+        backend: as for :func:`joulemap.trace.integrate.integrate_between`.
 
     Raises:
         ValueError: the instants are not in order.
@@ -265,23 +275,25 @@ def sum_between(trace: Trace, instants_ns: Ints, *, backend: Backend = "auto") -
     return IntegratedEnergy(energy_j=between.found.energy_j, covered_s=covered_s)
 
 
-def sum_slices(trace: Trace, start_ns: Ints, end_ns: Ints, *, backend: Backend = "auto") -> IntegratedEnergy:
+def sum_slices(trace: Trace, start_ns: Instants, end_ns: Instants, *, backend: Backend = "auto") -> IntegratedEnergy:
     """Returns the energy of every slice, (m,) J, and its seen time, (m,) s, in one pass over any trace.
 
     Args:
         trace: in memory or streamed.
-        start_ns: (m,) int64 ns on the trace's clock.
+        start_ns: (m,) ns on the trace's clock; int64 for a streamed one.
         end_ns: (m,) ns, each >= its start.
-        backend: as for :func:`joulemap.trace.integrate_energy`.
+        backend: as for :func:`joulemap.trace.integrate.integrate_energy`.
 
     Raises:
-        ValueError: an end lies before its start.
+        ValueError: an end lies before its start, or instants of a streamed trace are no int64.
     """
     if not isinstance(trace, StreamedTrace):
         return integrate_energy(trace, start_ns, end_ns, backend=backend)
+    if not (start_ns.dtype == np.int64 and end_ns.dtype == np.int64):
+        raise ValueError("instants on a streamed trace are int64 nanoseconds")
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
-    instants_ns, place = np.unique(np.concatenate([start_ns, end_ns]), return_inverse=True)
+    instants_ns, place = np.unique(np.asarray(np.concatenate([start_ns, end_ns]), np.int64), return_inverse=True)
     held = sum_between(trace, instants_ns, backend=backend)
     first, last = place[: start_ns.size], place[start_ns.size :]
     energy_j, covered_s = (_differences(part, first, last) for part in (held.energy_j, held.covered_s))

@@ -7,7 +7,7 @@ its samples hold is found by :mod:`joulemap.trace.passes`. It must not know a fi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,17 @@ from joulemap.trace.channel import Channel
 from joulemap.trace.clock import Clock
 from joulemap.trace.trace import EnergyTrace, whole_step_ns
 
-__all__ = ["Factor", "SampleSource", "StreamedTrace", "Trace", "cut_window", "gap_ranges", "multiply", "shift_trace"]
+__all__ = [
+    "Factor",
+    "Found",
+    "SampleSource",
+    "StreamedTrace",
+    "Trace",
+    "cut_window",
+    "gap_ranges",
+    "multiply",
+    "shift_trace",
+]
 
 Factor = NDArray[np.float32] | NDArray[np.float64]
 
@@ -39,6 +49,21 @@ class SampleSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """What every pass finds.
+
+    Args:
+        energy_j: of the seen time, J.
+        lost: samples.
+        gaps: (m, 2) half-open ranges of lost samples.
+    """
+
+    energy_j: float
+    lost: int
+    gaps: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StreamedTrace:
     """Uniform power over time, each sample the mean over its interval; its samples are streamed.
 
@@ -52,7 +77,8 @@ class StreamedTrace:
         scale: W per unit of the product of the factors (the supply, for a source of current alone).
         offset_w: to be taken out of every sample first, W.
         gain: to divide by then.
-        gaps: (m, 2) half-open ranges of lost samples; None as long as no pass has found them.
+        gaps: (m, 2) half-open ranges of lost samples; None where they were not kept.
+        found: what passes found, by scale, offset and gain: samples do not change between two of them.
     """
 
     clock: Clock
@@ -65,10 +91,16 @@ class StreamedTrace:
     offset_w: float = 0.0
     gain: float = 1.0
     gaps: NDArray[np.int64] | None = None
+    found: dict[tuple[float, float, float], Found] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.period_s) and self.period_s > 0 and self.n > 0):
             raise ValueError(f"a streamed trace needs a period and samples, got {self.period_s} s and {self.n}")
+
+    @property
+    def correction(self) -> tuple[float, float, float]:
+        """Scale, offset (W) and gain of the samples."""
+        return self.scale, self.offset_w, self.gain
 
     @property
     def uniform(self) -> bool:
@@ -112,7 +144,7 @@ class StreamedTrace:
         for at, factors in self.source.stream(first, power_w.size):
             begin = at - first
             part = power_w[begin : begin + factors[0].size]
-            multiply(factors, (self.scale, self.offset_w, self.gain), part)
+            multiply(factors, self.correction, part)
             bad = ~np.isfinite(part)
             part[bad] = 0.0
             lost[begin : begin + part.size] = bad

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joulemap.errors import SetupError
 from joulemap.trace import integrate_between, integrate_energy
 from joulemap.trace.integrate import Backend
-from joulemap.trace.passes import run_pass, sum_between, sum_slices
+from joulemap.trace.passes import list_parts, run_pass, sum_between, sum_slices
 from joulemap.trace.streamed import Factor, StreamedTrace, cut_window, shift_trace
 from joulemap.trace.sweep import GroupedSlices, Split, StreamedSweep, sweep_energy, sweep_trace
 from mapped_traces import build_trace, group_rows
@@ -140,7 +140,7 @@ def test_the_correction_of_a_meter_is_taken_out_of_every_sample() -> None:
         offset_w=1.0, gain=4.0,
     )  # fmt: skip
     for backend in ("numpy", *(["numba"] if importlib.util.find_spec("numba") else [])):
-        found = run_pass(trace, (), backend=backend)  # type: ignore[arg-type]
+        found = run_pass(replace(trace, found={}), (), backend=backend)  # type: ignore[arg-type]
         assert found.energy_j == pytest.approx((0.25 + 1.25 + 1.75) * 1e-3, rel=1e-15)
         assert (found.lost, found.gaps.tolist()) == (1, [[1, 2]])
     assert trace.load(1, 4).power_w.tolist() == [0.0, 1.25, 1.75]
@@ -167,6 +167,32 @@ def test_everything_of_a_pass_is_read_once() -> None:
     assert trace.source.passes == [1000]
     assert [sweep.result().energy_j[0] for sweep in sweeps] == pytest.approx([0.5, 0.499, 0.498])
     assert sweep_trace(trace, slices).idle_j == pytest.approx(0.5)
+
+
+def test_what_a_pass_found_is_not_looked_for_again() -> None:
+    trace = streamed(np.array([1.0, np.nan, 3.0]), part=2)
+    first = run_pass(trace, ())
+    assert run_pass(trace, ()) is first
+    assert run_pass(replace(trace, gain=2.0), ()).energy_j == pytest.approx(first.energy_j / 2)
+    assert isinstance(trace.source, Held)
+    assert trace.source.passes == [3, 3]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_parts_are_power_and_what_was_seen(held: bool) -> None:
+    trace = streamed(np.array([1.0, np.nan, 3.0, 4.0, 5.0]), part=2)
+    parts = [(first, p.copy(), s.copy()) for first, p, s in list_parts(trace.load(0, 5) if held else trace)]
+    assert np.concatenate([power_w for _, power_w, _ in parts]).tolist() == [1.0, 0.0, 3.0, 4.0, 5.0]
+    assert np.concatenate([seen for _, _, seen in parts]).tolist() == [True, False, True, True, True]
+    assert [first for first, _, _ in parts] == ([0] if held else [0, 2, 4])
+
+
+def test_the_usual_functions_take_a_streamed_trace() -> None:
+    trace = streamed(np.arange(10.0), part=3)
+    assert integrate_energy(trace, np.array([0]), np.array([2 * MS])).energy_j[0] == pytest.approx(1e-3)
+    assert integrate_between(trace, np.array([0, MS, 3 * MS])).energy_j.tolist() == pytest.approx([0.0, 3e-3])
+    with pytest.raises(ValueError, match="int64"):
+        integrate_energy(trace, np.array([0.0]), np.array([1.0]))
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joulemap.trace import EnergyTrace, integrate_between
+from joulemap.trace import integrate_between
 from joulemap.trace.pages import release_samples
 from joulemap.trace.passes import run_pass
 from joulemap.trace.streamed import StreamedTrace, Trace, cut_window
@@ -72,10 +72,13 @@ def sample_lengths_s(trace: Trace) -> tuple[float, float]:
     return max(step_s, trace.channel.kernel.window_s), step_s
 
 
-def describe_trace(trace: EnergyTrace) -> TraceFacts:
+def describe_trace(trace: Trace) -> TraceFacts:
     """Returns the facts of a trace; scatter is taken from at most a million samples of its middle."""
     energy_j, seen_s = trace_energy_j(trace)
-    return describe_samples(trace, energy_j, seen_s, max(trace.duration_s - seen_s, 0.0))
+    lost_s = max(trace.duration_s - seen_s, 0.0)
+    if isinstance(trace, StreamedTrace):
+        lost_s = run_pass(trace, ()).lost * trace.step_ns * 1e-9
+    return describe_samples(trace, energy_j, seen_s, lost_s)
 
 
 def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float) -> TraceFacts:

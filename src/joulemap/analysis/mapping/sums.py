@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.mapping.placement import Placed
 from joulemap.analysis.mapping.probe import ProbePlan, ShiftedSums
-from joulemap.analysis.mapping.sampling import TraceFacts, describe_samples, describe_trace
+from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
 from joulemap.trace import EnergyTrace
 from joulemap.trace.passes import run_pass
 from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace
@@ -126,9 +126,7 @@ def _stream(trace: StreamedTrace, plan: SweepPlan | None) -> tuple[TraceFacts, N
         if isinstance(other, StreamedTrace)
     ]
     found = run_pass(trace, sweeps)
-    step_s = trace.step_ns * 1e-9
-    facts = describe_samples(trace, found.energy_j, (trace.n - found.lost) * step_s, found.lost * step_s)
-    return facts, found.gaps, [sweep.result for sweep in sweeps]
+    return describe_trace(trace), found.gaps, [sweep.result for sweep in sweeps]
 
 
 def _sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
