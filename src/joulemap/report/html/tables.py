@@ -16,7 +16,7 @@ _COLUMNS = (
     ("In the model", "path", "path wide"),
     ("Count", "count", "num wide"),
     ("Energy \u00b1 U", "energy", "num"),
-    ("Self \u00b1 U", "own", "num"),
+    ("Self \u00b1 U", "own", "num wide"),
     ("", "bar", "barc"),
     ("Share", "share", "num"),
     ("Cum.", "cumulative", "num dim wide"),
@@ -122,7 +122,8 @@ def _table(table: HotspotTable, *, first: bool) -> str:
     ]
     if "energy" in empty:  # time is then what a narrow screen must still show
         columns = [
-            (title, field, kind.replace(" wide", "") if field == "time" else kind) for title, field, kind in columns
+            (title, field, kind.replace(" wide", "") if field in {"time", "own"} else kind)
+            for title, field, kind in columns
         ]
     shown = [row.shown_j for row in table.rows]
     largest = max((value + expanded for value, expanded in shown if value is not None), default=0.0)
