@@ -46,9 +46,8 @@ def write_file(kind: str, path: Path, pairs: int, slices: int) -> None:
 
 
 def print_memory(what: str, found: Watched) -> None:
-    print(
-        f"  {what}: {found.seconds:.1f} s, {found.cpu_s:.1f} s of processors, anonymous and shared {found.anon_b / 1e6:.0f} MB"
-    )
+    times = f"{found.seconds:.1f} s, {found.cpu_s:.1f} s of processors"
+    print(f"  {what}: {times}; {found.anon_b / 1e6:.0f} MB anonymous or shared")
     print_ratio(
         f"{what}: peak memory of all processes, MB", found.peak_b / 1e6, target="<= 800", met=found.peak_b <= LIMIT_B
     )

@@ -88,7 +88,5 @@ if __name__ == "__main__":
     import sys
 
     found = run_watched(sys.argv[1:])
-    sys.stdout.write(found.text)
-    sys.stdout.write(
-        f"{found.seconds:.2f} s, CPU {found.cpu_s:.2f} s, peak {found.peak_b / 1e6:.0f} MB ({found.anon_b / 1e6:.0f} anon)\n"
-    )
+    times = f"{found.seconds:.2f} s, processors {found.cpu_s:.2f} s"
+    print(f"{found.text}{times}, peak {found.peak_b / 1e6:.0f} MB ({found.anon_b / 1e6:.0f} anonymous or shared)")
