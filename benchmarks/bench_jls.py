@@ -44,7 +44,11 @@ for key, name, unit in ((1, "current", "A"), (2, "voltage", "V")):
 for at in range(0, int(sys.argv[2]), 100_000):
     for key in (1, 2):
         writer.fsr_f32(key, at, rng.random(100_000, dtype=np.float32))
-time.sleep(1.0)  # an instrument writes at its own pace: the library's queue is empty when a recorder is killed
+size, still = -1, 0
+while still < 8:  # an instrument writes at its own pace: the library's queue is empty when a recorder is killed
+    time.sleep(0.5)
+    now = os.path.getsize(sys.argv[1])
+    size, still = now, still + 1 if now == size else 0
 os._exit(9)
 """
 

@@ -7,11 +7,11 @@ import pytest
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.report.view.colors import NEUTRAL, PALETTE, assign_colors
-from joulemap.report.view.fold import build_fold
 from joulemap.report.view.scene import PowerUncertainty, Scene, SliceName, SliceTable, Track
 from joulemap.report.view.slices import build_slices, empty_slices, thin_slices
-from joulemap.report.view.tracks import build_excerpt, build_power_track, build_value_track, plan_edges
-from joulemap.report.view.windows import open_window, worst_windows
+from joulemap.report.view.waveform.fold import build_fold
+from joulemap.report.view.waveform.tracks import build_excerpt, build_power_track, build_value_track, plan_edges
+from joulemap.report.view.waveform.windows import open_window, worst_windows
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel, Slice, Timeline
 from joulemap.trace.resample import build_envelope
 

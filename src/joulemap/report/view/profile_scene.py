@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from joulemap.records.finding import Finding
 from joulemap.report.view.colors import NEUTRAL
-from joulemap.report.view.fold import build_fold
 from joulemap.report.view.scene import Band, Level, Mark, PowerUncertainty, Scene, SliceName
 from joulemap.report.view.slices import build_slices, empty_slices, thin_slices
 from joulemap.report.view.text import format_quantity, format_share, format_time, printable
-from joulemap.report.view.tracks import build_excerpt, build_power_track, plan_edges
-from joulemap.report.view.windows import open_window, worst_windows
+from joulemap.report.view.waveform.fold import build_fold
+from joulemap.report.view.waveform.tracks import build_excerpt, build_power_track, plan_edges
+from joulemap.report.view.waveform.windows import open_window, worst_windows
 from joulemap.trace import EnergyTrace, Marker, Timeline
 
 __all__ = ["Waveform", "build_scenes"]

@@ -7,20 +7,42 @@ import json
 import math
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.records.finding import Finding
+from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceFacts, SliceTrack, encode_trace
+from joulemap.trace import Marker
 from joulemap.trace.sweep import list_events
-from joulemap.workflow.recordings.map_bundle import MappedRecording
 from joulemap.workflow.recordings.placed_slices import Counters, PlacedPart, PlacedSlices, list_nesting
 
-__all__ = ["write_chrome", "write_csv", "write_parquet", "write_perfetto"]
+__all__ = ["ExportSource", "write_chrome", "write_csv", "write_parquet", "write_perfetto"]
 
 
-def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlices | None, counters: Counters) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSource:
+    """What the slices and counters of an export are of.
+
+    Args:
+        name: of the power.
+        boundary: what it feeds.
+        clock: relation of the slices' clock to the power's; None when there are no slices.
+        findings: of the bundle and of its map.
+        marks: edges on the power's clock.
+    """
+
+    name: str
+    boundary: str
+    clock: ClockMap | None
+    findings: tuple[Finding, ...]
+    marks: tuple[Marker, ...] = ()
+
+
+def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes a Perfetto trace: counters in W and J, slices with energy, clocks with their residual."""
     time_ns, power_w, energy_j = counters
     base_ns = min(0, int(time_ns[0]) if time_ns.size else 0)
@@ -29,10 +51,10 @@ def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlice
         base_ns = min(base_ns, int(placed.slices.start_ns.min(initial=0)))
         tracks = (_slice_track(named, placed, base_ns) for named in list_nesting(placed))
     seen = np.isfinite(power_w)
-    boundary = mapped.traces[0].channel.boundary
-    name = " + ".join(mapped.trace_names)
+    name = source.name
+    marks = [(max(mark.time_ns - base_ns, 0), f"{mark.name} {mark.direction}", "edge") for mark in source.marks]
     scene = PerfettoScene(
-        process=f"{name} ({boundary})",
+        process=f"{name} ({source.boundary})",
         names=placed.timeline.names if placed else (),
         resolutions=placed.words if placed else (),
         counters=(
@@ -40,10 +62,13 @@ def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlice
             CounterTrack(name=f"{name} energy", unit="J", time_ns=time_ns - base_ns, value=energy_j),
         ),
         tracks=tracks,
-        clocks=_clock_lines(mapped, base_ns),
-        marks=tuple(
-            (max(int(time_ns[0]) - base_ns, 0) if time_ns.size else 0, f.slug, f"{f.severity}: {f.message}")
-            for f in (*mapped.findings, *mapped.map.findings)
+        clocks=_clock_lines(source.clock, base_ns),
+        marks=(
+            *marks,
+            *(
+                (max(int(time_ns[0]) - base_ns, 0) if time_ns.size else 0, f.slug, f"{f.severity}: {f.message}")
+                for f in source.findings
+            ),
         ),
     )
     for piece in encode_trace(scene):
@@ -74,8 +99,7 @@ def _slice_track(named: tuple[str, NDArray[np.int64]], placed: PlacedSlices, bas
     return SliceTrack(name=name, events=events, told=told)
 
 
-def _clock_lines(mapped: MappedRecording, base_ns: int) -> tuple[ClockLine, ...]:
-    clock = mapped.clock
+def _clock_lines(clock: ClockMap | None, base_ns: int) -> tuple[ClockLine, ...]:
     if clock is None:
         return ()
     trace_ns = int(clock.apply(np.array([clock.reference_ns], np.int64))[0])
@@ -96,10 +120,10 @@ def _clock_lines(mapped: MappedRecording, base_ns: int) -> tuple[ClockLine, ...]
     return (ClockLine(name=clock.source.name, trace_ns=max(trace_ns - base_ns, 0), own_ns=reference_ns, facts=facts),)
 
 
-def write_chrome(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlices | None, counters: Counters) -> None:
+def write_chrome(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes Chrome's trace format: a counter in W, slices with energy."""
     time_ns, power_w, _ = counters
-    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": " + ".join(mapped.trace_names)}}
+    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": source.name}}
     file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n' + json.dumps(head).encode())
     if placed is not None:
         for track, name in enumerate(placed.timeline.tracks):

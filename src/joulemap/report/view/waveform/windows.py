@@ -7,12 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace import EnergyTrace, integrate_energy
+from joulemap.report.view.waveform.streaming import Extremes, find_extremes
+from joulemap.trace import EnergyTrace
+from joulemap.trace.pages import release_samples
+from joulemap.trace.passes import sum_slices
+from joulemap.trace.streamed import StreamedTrace, Trace
 
 __all__ = ["Window", "open_window", "worst_windows"]
 
 _OPEN_PERIODS = 3
 _FEW_PERIODS = 4
+_PASS = 1 << 24  # samples at a time: 64 MB of those that lie in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,12 @@ def open_window(periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int) ->
 
 
 def worst_windows(
-    trace: EnergyTrace, periods_ns: NDArray[np.int64], *, samples: int, inside_ns: tuple[int, int] | None
+    trace: Trace,
+    periods_ns: NDArray[np.int64],
+    *,
+    samples: int,
+    inside_ns: tuple[int, int] | None,
+    at_once: int = _PASS,
 ) -> tuple[Window, ...]:
     """Returns the highest peak, the lowest dip, the most unusual period and the first lost samples, each with a reason.
 
@@ -52,15 +62,23 @@ def worst_windows(
         periods_ns: (p, 2) ns; empty for a run that is not periodic.
         samples: that a window may hold.
         inside_ns: where to look for peak and dip; None for the whole trace.
+        at_once: samples that are read at a time.
     """
     half_ns = max(1, round(0.5 * samples * trace.duration_s * 1e9 / max(trace.n, 1)))
     left, right = inside_ns if inside_ns is not None else (trace.start_ns, trace.end_ns)
-    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right))
+    first, last = _sample_at(trace, left), _sample_at(trace, right)
+    extremes = (
+        find_extremes(trace, first, last)
+        if isinstance(trace, StreamedTrace)
+        else _extremes(trace, first, last, at_once)
+    )
+    found = (("highest peak", extremes.peak), ("lowest dip", extremes.dip))
+    places = [(label, _start_of(trace, sample)) for label, sample in found if sample >= 0]
     odd = _odd_period(trace, periods_ns)
     if odd is not None:
         places.append((f"most unusual period (no. {odd + 1})", int(periods_ns[odd].mean())))
-    if trace.gaps.size:
-        places.append(("first lost samples", _start_of(trace, int(trace.gaps[0, 0]))))
+    if extremes.lost >= 0:
+        places.append(("first lost samples", _start_of(trace, extremes.lost)))
     return tuple(
         Window(
             label=label,
@@ -71,22 +89,24 @@ def worst_windows(
     )
 
 
-def _extremes(trace: EnergyTrace, first: int, last: int) -> list[tuple[str, int]]:
-    """Returns label and instant, ns, of the highest and the lowest sample; none when all of them were lost."""
-    power_w = trace.power_w[first:last]
-    if trace.gaps.size:
-        power_w = power_w.copy()
-        for begin, end in np.clip(trace.gaps - first, 0, power_w.size):
-            power_w[begin:end] = np.nan
-    if not power_w.size or not np.isfinite(power_w).any():
-        return []
-    at = (("highest peak", np.nanargmax(power_w)), ("lowest dip", np.nanargmin(power_w)))
-    return [(label, _start_of(trace, first + int(k))) for label, k in at]
+def _extremes(trace: EnergyTrace, first: int, last: int, at_once: int) -> Extremes:
+    """Returns the highest and the lowest sample between two, and the first lost one of the trace."""
+    most, least = (-np.inf, -1), (np.inf, -1)
+    for begin, end in trace.runs:
+        left, right = max(int(begin), first), min(int(end), last)
+        for at in range(left, right, at_once):
+            power_w = trace.power_w[at : min(at + at_once, right)]
+            high, low = int(np.argmax(power_w)), int(np.argmin(power_w))
+            most = max(most, (float(power_w[high]), at + high), key=lambda seen: seen[0])
+            least = min(least, (float(power_w[low]), at + low), key=lambda seen: seen[0])
+            release_samples(trace)
+    lost = int(trace.gaps[0, 0]) if trace.gaps.size else -1
+    return Extremes(peak=most[1], dip=least[1], lost=lost)
 
 
-def _odd_period(trace: EnergyTrace, periods_ns: NDArray[np.int64]) -> int | None:
+def _odd_period(trace: Trace, periods_ns: NDArray[np.int64]) -> int | None:
     """Returns the period whose energy is farthest from the median, among those that were wholly recorded."""
-    integrated = integrate_energy(trace, periods_ns[:, 0].copy(), periods_ns[:, 1].copy())
+    integrated = sum_slices(trace, periods_ns[:, 0].copy(), periods_ns[:, 1].copy())
     length_s = (periods_ns[:, 1] - periods_ns[:, 0]) * 1e-9
     whole = np.flatnonzero(integrated.covered_s >= length_s * (1 - 1e-9))
     if whole.size < _FEW_PERIODS:
@@ -95,13 +115,13 @@ def _odd_period(trace: EnergyTrace, periods_ns: NDArray[np.int64]) -> int | None
     return int(whole[np.argmax(np.abs(energy_j - np.median(energy_j)))])
 
 
-def _sample_at(trace: EnergyTrace, at_ns: int) -> int:
+def _sample_at(trace: Trace, at_ns: int) -> int:
     if trace.edges_ns is not None:
         return int(np.clip(np.searchsorted(trace.edges_ns, at_ns, side="right") - 1, 0, trace.n))
     return int(np.clip((at_ns - trace.start_ns) // trace.step_ns, 0, trace.n))
 
 
-def _start_of(trace: EnergyTrace, sample: int) -> int:
+def _start_of(trace: Trace, sample: int) -> int:
     if trace.edges_ns is not None:
         return int(trace.edges_ns[sample])
     return trace.start_ns + round(sample * trace.step_ns)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.report.view.scene import Level, PowerUncertainty, Scene, SliceTable, Track
-from joulemap.trace import EnergyTrace, mean_power
+from joulemap.report.view.waveform.streaming import mean_power_of
+from joulemap.trace.streamed import Trace
 
 __all__ = ["BINS", "build_fold"]
 
@@ -20,7 +21,7 @@ _BAND = (5.0, 95.0)  # per cent of the periods
 
 
 def build_fold(
-    trace: EnergyTrace,
+    trace: Trace,
     slices: SliceTable,
     periods_ns: NDArray[np.int64],
     *,
@@ -50,7 +51,7 @@ def build_fold(
     bins = int(min(BINS, max(1, samples // 2)))
     phase = np.arange(bins + 1) / bins
     edges = periods_ns[:, :1] + np.rint((periods_ns[:, 1:] - periods_ns[:, :1]) * phase).astype(np.int64)
-    power_w = mean_power(trace, edges[:, :-1].ravel(), edges[:, 1:].ravel()).reshape(count, bins)
+    power_w = mean_power_of(trace, edges[:, :-1].ravel(), edges[:, 1:].ravel()).reshape(count, bins)
     seen = np.isfinite(power_w).sum(axis=0) >= max(2, count // 2)
     power_w = power_w[:, seen]
     low, high, mean = (np.full(bins, np.nan) for _ in range(3))
