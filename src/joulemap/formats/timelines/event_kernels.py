@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.trace.kernels import compiled
+from joulemap.trace.kernels.compiling import compiled
 
 __all__ = ["scan_events"]
 
