@@ -137,7 +137,7 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     at_ns = clip_instants(trace, relate_instants(trace, np.asarray(instants_ns, np.int64)))
     if bool(np.any(at_ns[1:] < at_ns[:-1])):
         raise ValueError("instants must be in order of time")
-    covered_s = covered_time(trace, trace.gaps, (at_ns[:-1], at_ns[1:]))
+    covered_s = covered_time(trace, at_ns[:-1], at_ns[1:])
     samples = _samples(trace)
     if not takes_compiled(backend, trace.n, at_ns.size):
         index, offset_ns = locate_instants(trace, at_ns)
@@ -214,17 +214,15 @@ def covered_between_s(trace: Timed, gaps: Ints, instants_ns: Ints) -> Floats:
         instants_ns: (k,) ns on its clock, in order.
     """
     at_ns = clip_instants(trace, relate_instants(trace, instants_ns))
-    return covered_time(trace, gaps, (at_ns[:-1], at_ns[1:]))
+    return _covered_s(trace, gaps, (at_ns[:-1], at_ns[1:]))
 
 
-def covered_time(trace: Timed, gaps: Ints, span_ns: tuple[Instants, Instants]) -> Floats:
-    """Returns how much of each slice was not lost, (m,) s.
+def covered_time(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+    """Returns how much of each slice was not lost, (m,) s; the slices in ns from the start of the trace, inside it."""
+    return _covered_s(trace, trace.gaps, (start_ns, end_ns))
 
-    Args:
-        trace: whose times count.
-        gaps: (m, 2) half-open ranges of its lost samples.
-        span_ns: starts and ends, (m,) ns from the start of the trace, inside it.
-    """
+
+def _covered_s(trace: Timed, gaps: Ints, span_ns: tuple[Instants, Instants]) -> Floats:
     start_ns, end_ns = span_ns
     covered_ns = (end_ns - start_ns).astype(np.float64)
     if gaps.size:
@@ -272,7 +270,7 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
-    covered_s = covered_time(trace, trace.gaps, (start_ns, end_ns))
+    covered_s = covered_time(trace, start_ns, end_ns)
     samples = _samples(trace)
     if takes_compiled(backend, trace.n, start_ns.size):
         energy_j = np.empty(start_ns.size)

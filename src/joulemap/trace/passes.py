@@ -6,9 +6,7 @@ what it needs between two parts, so that memory does not grow with the recording
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,9 +14,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import SetupError
 from joulemap.trace.instants import Instants, clip_instants, locate_instants, relate_instants
-from joulemap.trace.integrate import Backend, IntegratedEnergy, covered_between_s, integrate_between, integrate_energy
+from joulemap.trace.integrate import (
+    Backend,
+    IntegratedEnergy,
+    covered_between_s,
+    integrate_between,
+    integrate_energy,
+    takes_compiled,
+)
 from joulemap.trace.pages import release_samples
 from joulemap.trace.reference import Positions, Samples, accumulate, integrate_positions
 from joulemap.trace.streamed import Factor, Found, StreamedTrace, Trace, cut_window, gap_ranges, multiply
@@ -68,7 +72,7 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
     """
     if not consumers and trace.correction in trace.found:
         return trace.found[trace.correction]
-    compiled = _takes_compiled(trace.n, backend)
+    compiled = takes_compiled(backend, trace.n, 0, pays=_NUMBA_PAYS)
     room = np.empty(0)
     sums: list[float] = []
     gaps: list[Ints] = []
@@ -111,8 +115,8 @@ def list_parts(trace: Trace) -> Iterator[tuple[int, Floats, NDArray[np.bool_]]]:
 
 def load_steps(samples: int) -> None:
     """Loads what a pass over so many samples will use, so that it can be had while something else is waited for."""
-    if _takes_compiled(samples, "auto"):
-        from joulemap.trace import stream_kernels  # noqa: F401, PLC0415  as below
+    if takes_compiled("auto", samples, 0, pays=_NUMBA_PAYS):
+        from joulemap.trace import kernels  # noqa: F401, PLC0415  as below
 
 
 def _clean(
@@ -120,10 +124,10 @@ def _clean(
 ) -> tuple[float, NDArray[np.bool_] | None]:
     """Fills the power, 0 where lost; returns the sum of the samples, W, and where they were lost, if anywhere."""
     if compiled:
-        from joulemap.trace import stream_kernels  # noqa: PLC0415  imports numba, only when the work pays for it
+        from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
 
         other = factors[1] if len(factors) == 2 else factors[0][:0]
-        total_w, lost = stream_kernels.multiply_samples(factors[0], other, *correction, out)
+        total_w, lost = kernels.multiply_samples(factors[0], other, *correction, out)
         if not lost:
             return float(total_w), None
     multiply(factors, correction, out)
@@ -146,14 +150,6 @@ def _join(parts: list[Ints]) -> Ints:
     apart = gaps[1:, 0] != gaps[:-1, 1]
     first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
     return np.stack([gaps[first, 0], gaps[last, 1]], axis=1)
-
-
-def _takes_compiled(samples: int, backend: Backend) -> bool:
-    installed = importlib.util.find_spec("numba") is not None
-    if backend == "numba" and not installed:
-        raise SetupError("numba is not installed", hint="pip install 'joulemap[fast]'", slug="missing-extra")
-    loaded = "joulemap.trace.kernels" in sys.modules
-    return backend == "numba" or (backend == "auto" and installed and (loaded or samples >= _NUMBA_PAYS))
 
 
 class InstantEnergies:
@@ -196,9 +192,9 @@ class InstantEnergies:
         A part may be given again after the next :meth:`ask`.
         """
         if part.compiled:
-            from joulemap.trace import stream_kernels  # noqa: PLC0415  as above
+            from joulemap.trace import kernels  # noqa: PLC0415  as above
 
-            self._done = stream_kernels.fill_between(
+            self._done = kernels.fill_between(
                 part.power_w, part.first, self._trace.step_ns, self._index, self._offset_ns, self._done, self._at,
                 self._rest, self._energy_wns,
             )  # fmt: skip

@@ -135,7 +135,8 @@ REQUESTS: dict[str, BundleMapRequest] = {
     "path": BundleMapRequest(map=MapRequest(key=MapKey.PATH)),
     "none": BundleMapRequest(map=MapRequest(split=Split.NONE)),
     "unit": BundleMapRequest(per="inference"),
-    "coarse": BundleMapRequest(align=AlignRequest(offset_s=0.0)),
+    "stated": BundleMapRequest(align=AlignRequest(offset_s=0.0)),
+    "moved": BundleMapRequest(align=AlignRequest(offset_s=0.0013)),
     "correlated": BundleMapRequest(align=AlignRequest(method=Align.CORRELATE)),
 }
 

@@ -25,7 +25,7 @@ from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import Timeline
-from joulemap.trace.streamed import StreamedTrace, Trace
+from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace
 from joulemap.trace.sweep import Split, Swept
 
 __all__ = ["MapRequest", "correct_trace", "map_energy"]
@@ -78,6 +78,7 @@ def map_energy(
         InputError: no slice is of the wanted kind.
     """
     _check_summable(traces)
+    told, (traces, clock) = clock, _meet(traces, clock)
     boundary = traces[0].channel.boundary
     provenance = weakest(trace.channel.provenance for trace in traces)
     plan = _plan(traces, timeline, clock, request)
@@ -101,7 +102,7 @@ def map_energy(
         findings.append(_lost(facts))
     duration_s = max(trace.duration_s for trace in traces)
     budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
-    if plan is None or sums.swept is None or clock is None:
+    if plan is None or sums.swept is None or told is None:
         return EnergyMap(
             total_j=total,
             idle_j=Unavailable(reason="no_timeline"),
@@ -130,10 +131,17 @@ def map_energy(
         rows=rows,
         split=str(request.split),
         concurrent=swept.concurrent,
-        clocks=(clock,),
+        clocks=(told,),
         budget=budget,
         findings=tuple(findings),
     )
+
+
+def _meet(traces: Sequence[Trace], clock: ClockMap | None) -> tuple[Sequence[Trace], ClockMap | None]:
+    """Returns traces and relation with a constant of whole ns taken to the traces: so no slice has to be moved."""
+    if clock is None or clock.exact or clock.drift or clock.fraction_ns:
+        return traces, clock
+    return [shift_trace(trace, -clock.offset_ns) for trace in traces], replace(clock, offset_ns=0)
 
 
 def _plan(

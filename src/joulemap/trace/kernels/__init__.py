@@ -8,13 +8,16 @@ from joulemap.trace.kernels.bins import bin_uniform
 from joulemap.trace.kernels.bounds import pack_bounds, unpack_bounds
 from joulemap.trace.kernels.compiling import compiled
 from joulemap.trace.kernels.integrals import integrate_edges, integrate_uniform
+from joulemap.trace.kernels.stream import fill_between, multiply_samples
 
 __all__ = [
     "accumulate_events",
     "advance_events",
     "bin_uniform",
+    "fill_between",
     "integrate_edges",
     "integrate_uniform",
+    "multiply_samples",
     "pack_bounds",
     "unpack_bounds",
 ]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from joulemap.trace.kernels.compiling import borrowed, prefetch_row, vectorised
 
-__all__ = ["BLOCK", "add", "integrate_edges", "integrate_uniform", "piece", "run_at", "span_sum"]
+__all__ = ["BLOCK", "add", "integrate_edges", "integrate_uniform", "piece", "run_at"]
 
 _Power = NDArray[np.float32] | NDArray[np.float64]
 
@@ -30,8 +30,7 @@ BLOCK = 4096  # samples per plain partial sum: its rounding error stays near 1e-
 
 
 @vectorised
-def span_sum(power_w: _Power, begin: int, end: int) -> float:
-    """Returns the plain sum of samples begin..end, W."""
+def _span_sum(power_w: _Power, begin: int, end: int) -> float:
     # unsigned indices: the wrap-around check of negative ones would keep SIMD away (7 times slower), and a view costs
     # as much as the few samples between two bounds do
     total = 0.0
@@ -106,7 +105,7 @@ def _advance_uniform(
         if run == len(runs) or first >= end:
             break
         position = min(end, run_end, first + BLOCK)
-        total = span_sum(power_w, first, position)
+        total = _span_sum(power_w, first, position)
         if point:
             following = position if position < run_end else position - 1
             total += 0.5 * (np.float64(power_w[following]) - np.float64(power_w[first]))
@@ -158,7 +157,7 @@ def integrate_uniform(
             if started:
                 high, low, position, started = past_high, past_low, position + 1, False
             if not point and run_begin <= position and here < run_end and here - position <= BLOCK:
-                high, low = add(high, low, span_sum(power_w, position, here))  # the common case, without a call
+                high, low = add(high, low, _span_sum(power_w, position, here))  # the common case, without a call
             else:
                 high, low = _advance_uniform(power_w, (position, here), run, runs, point, (high, low))
                 run, run_begin, run_end = run_at(runs, run, here)

@@ -14,11 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.trace.kernels.compiling import compiled, vectorised
-from joulemap.trace.kernels.integrals import BLOCK, add, span_sum
+from joulemap.trace.kernels.integrals import BLOCK, add
 
 __all__ = ["fill_between", "multiply_samples"]
 
 _Power = NDArray[np.float32] | NDArray[np.float64]
+
+
+@vectorised
+def _span_sum(power_w: NDArray[np.float64]) -> float:
+    total = 0.0
+    for k in range(len(power_w)):
+        total += power_w[k]
+    return total
 
 
 @vectorised
@@ -124,7 +132,7 @@ def fill_between(
                 here += 1
             while here < there:
                 stop = min(there, here + BLOCK)
-                high, low = add(high, low, step_ns * span_sum(power_w, here - first, stop - first))
+                high, low = add(high, low, step_ns * _span_sum(power_w[here - first : stop - first]))
                 here = stop
             if there_ns > 0.0:
                 high, low = add(high, low, power_w[there - first] * there_ns)
