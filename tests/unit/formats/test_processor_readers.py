@@ -143,9 +143,16 @@ def test_uprof_passes_midnight_and_needs_its_date(tmp_path: Path) -> None:
     rows = "PROFILE RECORDS,\nRecordId,Timestamp,socket0-package-power\n1,23:59:59:500,9\n2,00:00:00:500,10\n3,00:00:01:500,11\n"  # noqa: E501  # as its tool writes it
     found = trace(read("uprof", "Profile Start Time:,Jan-02-2026_23-59-58\n" + rows, tmp_path), "socket0-package-power")
     assert found.duration_s == pytest.approx(3.0)
-    with pytest.raises(FormatError) as caught:
-        read("uprof", rows, tmp_path)
-    assert caught.value.slug == "stamp-unreadable"
+    for start in (
+        "",
+        *(
+            f"Profile Start Time:,{day}\n"
+            for day in ("Jan-02-2026_99-59-58", "Feb-30-2026_00-00-00", "Jan-02-2026_١٢-00-00")
+        ),
+    ):  # digits of another script among them
+        with pytest.raises(FormatError) as caught:
+            read("uprof", start + rows, tmp_path)
+        assert caught.value.slug == "stamp-unreadable"
 
 
 def test_e3_energies_are_mj_over_their_span() -> None:

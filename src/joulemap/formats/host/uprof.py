@@ -94,8 +94,12 @@ class UprofReader:
         if start is not None and start.group(1) in _MONTHS:
             month = _MONTHS.index(start.group(1)) // 3 + 1
             _, day, year, *_rest = start.groups()
-            state.midnight_ns = parse_stamp(f"{year}-{month:02d}-{day}T00:00:00").ns
-            state.last_ns = parse_clock_time(":".join(_rest))
+            try:
+                midnight_ns = parse_stamp(f"{year}-{month:02d}-{day}T00:00:00").ns
+                last_ns = parse_clock_time(":".join(_rest))
+            except ValueError:  # a day or an hour that no calendar has: as if there were no start
+                return
+            state.midnight_ns, state.last_ns = midnight_ns, last_ns
         elif len(fields) >= 4 and fields[0].rstrip(".").isdigit():
             state.units[fields[1]] = fields[3]
         elif fields[0] == "RecordId" and len(fields) > 2:
