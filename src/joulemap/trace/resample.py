@@ -81,7 +81,7 @@ def _in_one_pass(trace: EnergyTrace, edges_ns: Ints) -> tuple[Floats, Floats, Fl
     kernels.bin_uniform(power_w, bits, sign, mask, trace.step_ns, index, offset_ns, trace.runs, point, energy_wns, keys)
     extremes_w = (keys ^ ((keys >> sign) & mask)).view(power_w.dtype).astype(np.float64)
     extremes_w[keys[:, 0] > keys[:, 1]] = np.nan
-    covered_ns = covered_time(trace, trace.gaps, (at_ns[:-1], at_ns[1:])) * 1e9
+    covered_ns = covered_time(trace, at_ns[:-1], at_ns[1:]) * 1e9
     mean_w = np.full(energy_wns.size, np.nan)
     np.divide(energy_wns, covered_ns, out=mean_w, where=covered_ns > 0)
     return extremes_w[:, 0].copy(), extremes_w[:, 1].copy(), mean_w
