@@ -1,0 +1,110 @@
+"""The meter of a run on this machine: found or refused before anything starts, and what it declares of itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joulemap.analysis.host.parts import MeterLimits
+from joulemap.analysis.intervals.uncertainty import limit_std
+from joulemap.meters.live.base import RecordingSession
+from joulemap.records.finding import Finding, Severity
+from joulemap.records.live.domain import DomainReading, LiveDomain
+from joulemap.runtimes.simulated.meter import EnergySource, SimulatedMeterSpec, SimulatedSession, counter_spec
+
+__all__ = ["ASSUMED_GAIN_LIMIT", "MeterAccess", "declared_limits", "simulated_access"]
+
+ASSUMED_GAIN_LIMIT = 0.05
+"""Limit of the gain of a meter whose maker declares none, rectangular, until it is calibrated (METHODS 2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeterAccess:
+    """A meter that can be recorded.
+
+    Args:
+        name: as the user names it.
+        session: that records it.
+        domains: with power, by the name of their traces.
+        rest: lets time pass, s.
+        simulated: nothing is measured.
+        offset_std_w: declared, W.
+        noise_std_w: of one sample, W.
+    """
+
+    name: str
+    session: RecordingSession
+    domains: dict[str, LiveDomain]
+    rest: Callable[[float], None]
+    simulated: bool
+    offset_std_w: float = 0.0
+    noise_std_w: float = 0.0
+
+    @property
+    def update_period_s(self) -> float | None:
+        """The longest declared update period, s; None when one declares none."""
+        periods = [domain.update_period_s for domain in self.domains.values()]
+        known = [period for period in periods if period is not None]
+        return max(known) if known and len(known) == len(periods) else None
+
+    @property
+    def smear_s(self) -> float:
+        """The longest averaging window of a power reading, s."""
+        powers = [d for d in self.domains.values() if d.reading is DomainReading.POWER]
+        return max((d.window_s or 0.0 for d in powers), default=0.0)
+
+
+def simulated_access(
+    host: EnergySource,
+    *,
+    seed: int,
+    rest: Callable[[float], None] = time.sleep,
+    spec: SimulatedMeterSpec | None = None,
+) -> MeterAccess:
+    """Returns a simulated meter.
+
+    Args:
+        host: whose energy it samples.
+        seed: of its errors.
+        rest: lets time pass on the host's clock, s.
+        spec: what it declares; a counter like RAPL's when None.
+    """
+    spec = spec or counter_spec()
+    return MeterAccess(
+        name="simulated",
+        session=SimulatedSession(spec, host, seed=seed),
+        domains={spec.domain.name: spec.domain},
+        rest=rest,
+        simulated=True,
+        offset_std_w=spec.offset_std_w,
+        noise_std_w=spec.noise_std_w,
+    )
+
+
+def declared_limits(access: MeterAccess, names: tuple[str, ...]) -> tuple[MeterLimits, tuple[Finding, ...]]:
+    """Returns the systematic errors of the domains that are summed; gains of one meter go together.
+
+    Args:
+        access: the meter.
+        names: of the domains.
+    """
+    gains = [access.domains[name].gain_std if name in access.domains else None for name in names]
+    known = [gain for gain in gains if gain is not None]
+    offset_w = access.offset_std_w * len(names)
+    if len(known) == len(gains):
+        return (
+            MeterLimits(gain_std=max(known), offset_std_w=offset_w, noise_std_w=access.noise_std_w),
+            (),
+        )
+    message = (
+        f"the maker of {', '.join(names)} declares no accuracy:"
+        f" +-{ASSUMED_GAIN_LIMIT:.0%} is assumed in every interval until it is calibrated"
+    )
+    limits = MeterLimits(
+        gain_std=limit_std(ASSUMED_GAIN_LIMIT),
+        offset_std_w=offset_w,
+        noise_std_w=access.noise_std_w,
+        rectangular=True,
+    )
+    return limits, (Finding(slug="meter_gain_assumed", severity=Severity.WARNING, message=message),)
