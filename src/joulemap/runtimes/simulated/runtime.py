@@ -7,7 +7,7 @@ amount. Times scale with multiply-accumulates and bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -249,7 +249,7 @@ def _read_lite(request: SessionRequest) -> HostModel:
         k: tuple(request.batch or 1 if isinstance(d, str) or d < 0 else d for d in t.shape)
         for k, t in enumerate(tensors)
     }
-    operators = list_operators(graph, shapes)
+    operators = tuple(replace(o, provider="simulated") for o in list_operators(graph, shapes))
     ends = tuple(tuple(tensors[int(k)] for k in places) for places in (main.inputs, main.outputs))
     constants_b = sum(0 if b.data is None else len(b.data) for b in graph.buffers)
     return _model(request, (ends[0], ends[1], operators), constants_b)
