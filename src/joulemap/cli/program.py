@@ -20,6 +20,7 @@ _COMMANDS = {
     "map": "Show where the joules of a recording or a profile went.",
     "export": "Write a bundle for another tool: Perfetto, Chrome, CSV, Parquet.",
     "score": "Compare a simulated run with the truth that its board kept.",
+    "meters": "List the power meters of this machine, and the fix for what cannot be read.",
     "boards": "List the targets and whether each can run here.",
     "doctor": "Say what is missing here, with the exact fix.",
 }
