@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "EXTRA_TICK",
+    "HEAD_B",
     "MAGIC",
     "Block",
     "BlockKind",
@@ -53,6 +54,8 @@ EXTRA_TICK: Final = 0xFFFFFFFF
 _SYNC: Final = b"JMB1"
 _HEAD: Final = struct.Struct("<4sHHIII")
 _CLOCKS: Final = struct.Struct("<qqqq")
+HEAD_B: Final = _HEAD.size
+"""Bytes of a block before its payload."""
 _LARGEST_B: Final = 1 << 28
 _ROW_B: Final = 16
 
