@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from joulemap.records.live.mark_layout import FOLDER_VARIABLE, SLOTS, WORDS
+from joulemap.records.live.mark_layout import END, FOLDER_VARIABLE, NAME, PARENT, SLOTS, START, THREAD, WORDS
 
 __all__ = ["LIVE", "MarkSink", "Segment", "current_sink", "install_sink"]
 
@@ -58,6 +58,24 @@ class MarkSink:
                 self._say([known, name, kind or self.kind])
                 self.names[name] = known
             return known
+
+    def open_stretch(self, name: str, kind: str, start_ns: int) -> Callable[[int], None]:
+        """Writes a mark from outside the program under test, open; what comes back ends it at an instant, ns."""
+        number = self.intern(name, kind)
+        segment = self.segment
+        try:
+            at = segment[1]()
+        except StopIteration:
+            segment = self.grow(segment)
+            at = segment[1]()
+        words = segment[0]
+        words[at + NAME], words[at + PARENT], words[at + THREAD] = number, -1, 0
+        words[at + START] = start_ns
+
+        def end(end_ns: int) -> None:
+            words[at + END] = end_ns
+
+        return end
 
     def grow(self, full: Segment) -> Segment:
         """Returns a segment with room, after one was found full."""
