@@ -73,8 +73,8 @@ def find_meters(
     if not names:
         candidates = discover(options=options)
         usable = tuple(candidate for candidate in candidates if candidate.usable)
-        if not usable:
-            raise _nothing(candidates)
+        if not any(domain.boundary for candidate in usable for domain in candidate.domains):
+            raise _nothing(candidates)  # signals alone are no power
         return usable
     chosen: dict[str, MeterCandidate] = {}
     for text in names:
@@ -103,7 +103,7 @@ _NO_FIX = "nothing mends it here; joulemap meters lists what can be read"
 
 
 def _nothing(candidates: tuple[MeterCandidate, ...]) -> SetupError:
-    lines = [f"  {candidate.name}: {candidate.problem}" for candidate in candidates]
+    lines = [f"  {candidate.name}: {candidate.problem}" for candidate in candidates if candidate.problem]
     fixes = [candidate.fix for candidate in candidates if candidate.fix]
     return SetupError(
         "\n".join(["no power meter can be read here:", *lines]),

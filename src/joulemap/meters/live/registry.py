@@ -44,6 +44,21 @@ class LiveDriver(Protocol):
 
 _DRIVERS: Mapping[str, str] = {
     "powercap": "joulemap.meters.live.drivers.host.powercap",
+    "perf_event": "joulemap.meters.live.drivers.host.perf_event",
+    "hwmon": "joulemap.meters.live.drivers.host.hwmon",
+    "iio": "joulemap.meters.live.drivers.host.iio",
+    "power_supply": "joulemap.meters.live.drivers.host.power_supply",
+    "host": "joulemap.meters.live.drivers.host.signals",
+    "powermetrics": "joulemap.meters.live.drivers.host.powermetrics",
+    "nvml": "joulemap.meters.live.drivers.device.nvml",
+    "amdsmi": "joulemap.meters.live.drivers.device.amdsmi",
+    "android": "joulemap.meters.live.drivers.device.android",
+    "ipmi": "joulemap.meters.live.drivers.remote.ipmi",
+    "redfish": "joulemap.meters.live.drivers.remote.redfish",
+    "prometheus": "joulemap.meters.live.drivers.remote.prometheus",
+    "scpi": "joulemap.meters.live.drivers.device.scpi",
+    "replay": "joulemap.meters.live.drivers.virtual.replay",
+    "estimate": "joulemap.meters.live.drivers.virtual.estimate",
     "simulated": "joulemap.meters.live.drivers.virtual.simulated",
 }
 

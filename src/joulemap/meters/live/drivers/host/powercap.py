@@ -15,11 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from joulemap.meters.live.ground.cpu_facts import CpuFacts
-from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.file_meter import FileMeter, Source, Survey, answers
 from joulemap.meters.live.ground.number_file import NumberFile, read_number, read_text
 from joulemap.meters.live.ground.options import check_options
 from joulemap.meters.live.ground.rapl import (
@@ -32,12 +29,11 @@ from joulemap.meters.live.ground.rapl import (
 )
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
-__all__ = ["EXAMPLE", "SUMMARY", "PowercapMeter", "build_meter", "discover_meters"]
+__all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters"]
 
 SUMMARY = "energy counters of the processor (Linux powercap: Intel and AMD RAPL)"
 EXAMPLE = ""
 _NAME = "powercap"
-_OPTIONS = ("root", "proc")
 _ZONE = re.compile(r"^([a-z][a-z0-9-]*)((?::[0-9a-f]+)+)$")
 _MICROJOULE_J = 1e-6
 _COUNTS = 2**32
@@ -64,22 +60,11 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     Raises:
         UsageError: an option is wrong (``meter-option``).
     """
-    meter = build_meter(MeterAddress(driver=_NAME, options=options or {}))
-    domains, problem, fix = meter.survey()
-    return (MeterCandidate(name=_NAME, address=meter.address, domains=domains, problem=problem, fix=fix),)
+    return (build_meter(MeterAddress(driver=_NAME, options=options or {})).candidate(),)
 
 
-def build_meter(address: MeterAddress) -> PowercapMeter:
-    """Returns the meter, not yet opened.
-
-    Raises:
-        UsageError: an option is wrong (``meter-option``).
-    """
-    return PowercapMeter(address)
-
-
-class PowercapMeter:
-    """Reads every zone that may be read.
+def build_meter(address: MeterAddress) -> FileMeter:
+    """Returns the meter of every zone that may be read, not yet opened.
 
     Args:
         address: option ``root`` is the sysfs root (default ``/sys``), ``proc`` the folder with ``cpuinfo``.
@@ -87,108 +72,55 @@ class PowercapMeter:
     Raises:
         UsageError: there is another option (``meter-option``).
     """
+    check_options(address, ("root", "proc"))
+    root, proc = Path(address.options.get("root", "/sys")), Path(address.options.get("proc", "/proc"))
+    return FileMeter(address, _NAME, lambda: _look(root / "class" / "powercap", proc))
 
-    def __init__(self, address: MeterAddress) -> None:
-        check_options(address, _OPTIONS)
-        self._address = address
-        self._sys = Path(address.options.get("root", "/sys"))
-        self._proc = Path(address.options.get("proc", "/proc"))
-        self._domains: tuple[LiveDomain, ...] = ()
-        self._files: list[NumberFile] = []
 
-    @property
-    def address(self) -> MeterAddress:
-        """What opens it again."""
-        return self._address
+def _look(folder: Path, proc: Path) -> Survey:
+    cpu = CpuFacts.read(proc)
+    zones = _without_twins(_list_zones(folder))
+    if not zones:
+        problem, fix = absence_of_rapl(cpu, _kernel(), "intel_rapl_msr")
+        return Survey(problem=problem, fix=fix)
+    names = _name_zones(zones)
+    domains: list[LiveDomain] = []
+    sources: list[Source] = []
+    denied = False
+    for zone in zones:
+        counter = NumberFile(zone.path / "energy_uj")
+        try:
+            if answers(counter):  # a counter that answers with text or an error is none
+                domains.append(_describe(zone, zones, names, cpu))
+                sources.append(counter)
+        except PermissionError:
+            denied = True
+    if domains:
+        return Survey(domains=tuple(domains), sources=tuple(sources))
+    if denied:
+        fix = f"sudo chmod a+r {folder}/*/energy_uj   (until the next boot)"
+        return Survey(problem=f"the counters are {RAPL_DENIED}", fix=fix)
+    return Survey(problem=f"the counters in {folder} give no number")
 
-    @property
-    def domains(self) -> tuple[LiveDomain, ...]:
-        """The zones that may be read; empty before ``open``."""
-        return self._domains
 
-    def survey(self) -> tuple[tuple[LiveDomain, ...], str, str]:
-        """Returns the domains that can be read now, and problem and fix when there is none."""
-        domains, _, problem, fix = self._look()
-        return domains, problem, fix
-
-    def open(self) -> None:
-        """Opens the counters; no effect when they are open.
-
-        Raises:
-            SetupError: there is none, or none may be read (``meter-unusable``).
-        """
-        if self._files:
-            return
-        domains, files, problem, fix = self._look()
-        if problem:
-            raise refused_meter(_NAME, problem, fix)
-        for file in files:
-            file.open()
-        self._domains, self._files = domains, files
-
-    def read(self, raw: NDArray[np.float64]) -> None:
-        """Writes the counters, microjoules.
-
-        Raises:
-            PowerError: every zone is gone (``meter-lost``).
-        """
-        lost = 0
-        for at, file in enumerate(self._files):
-            raw[at] = file.read()
-            lost += file.gone
-        if lost == len(self._files):
-            raise lost_meter(_NAME, "every counter of the processor is gone")
-
-    def close(self) -> None:
-        """Closes the counters; idempotent."""
-        for file in self._files:
-            file.close()
-        self._files = []
-
-    def _look(self) -> tuple[tuple[LiveDomain, ...], list[NumberFile], str, str]:
-        zones = _without_twins(_list_zones(self._sys / "class" / "powercap"))
-        if not zones:
-            problem, fix = absence_of_rapl(CpuFacts.read(self._proc), _kernel(), "intel_rapl_msr")
-            return (), [], problem, fix
-        names = _name_zones(zones)
-        domains, files = [], []
-        denied = False
-        for zone in zones:
-            file = NumberFile(zone.path / "energy_uj")
-            try:
-                file.open()
-            except OSError as error:
-                denied = denied or isinstance(error, PermissionError)
-                continue
-            if not np.isnan(file.read()):  # a counter that answers with text or EIO is none
-                domains.append(self._describe(zone, zones, names))
-                files.append(file)
-            file.close()
-        if domains:
-            return tuple(domains), files, "", ""
-        if denied:
-            fix = f"sudo chmod a+r {self._sys}/class/powercap/*/energy_uj   (until the next boot)"
-            return (), [], f"the counters are {RAPL_DENIED}", fix
-        return (), [], f"the counters in {self._sys}/class/powercap give no number", ""
-
-    def _describe(self, zone: _Zone, zones: list[_Zone], names: Mapping[Path, str]) -> LiveDomain:
-        provenance, source = rapl_provenance(CpuFacts.read(self._proc))
-        boundary = rapl_boundary(zone.label)
-        limit_w = _limit_w(zone, zones)
-        bound_w = RAPL_LARGEST_W[boundary]
-        return LiveDomain(
-            name=names[zone.path],
-            reading=DomainReading.ENERGY_COUNTER,
-            unit="J",
-            scale=_MICROJOULE_J,
-            provenance=provenance,
-            boundary=boundary,
-            modulus=_modulus(zone),
-            largest_w=bound_w if limit_w is None else min(bound_w, _LIMIT_MARGIN * limit_w),
-            update_period_s=RAPL_UPDATE_S,
-            inside=tuple(names[outer.path] for outer in zones if _contains(outer, zone)),
-            source=f"{source}; {zone.path.name}",
-        )
+def _describe(zone: _Zone, zones: list[_Zone], names: Mapping[Path, str], cpu: CpuFacts) -> LiveDomain:
+    provenance, source = rapl_provenance(cpu)
+    boundary = rapl_boundary(zone.label)
+    limit_w = _limit_w(zone, zones)
+    bound_w = RAPL_LARGEST_W[boundary]
+    return LiveDomain(
+        name=names[zone.path],
+        reading=DomainReading.ENERGY_COUNTER,
+        unit="J",
+        scale=_MICROJOULE_J,
+        provenance=provenance,
+        boundary=boundary,
+        modulus=_modulus(zone),
+        largest_w=bound_w if limit_w is None else min(bound_w, _LIMIT_MARGIN * limit_w),
+        update_period_s=RAPL_UPDATE_S,
+        inside=tuple(names[outer.path] for outer in zones if _contains(outer, zone)),
+        source=f"{source}; {zone.path.name}",
+    )
 
 
 def _list_zones(folder: Path) -> list[_Zone]:
