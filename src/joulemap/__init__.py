@@ -5,6 +5,6 @@ The house is an hourglass: *measure -> bundle -> analyse -> show*. The rooms and
 other names for programs are loaded when they are first used (``docs/api.md``).
 """
 
-from joulemap.exports import load_export as __getattr__
+from joulemap.exports import load_export as __getattr__  # noqa: F401  what a module asks for names that it lacks
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-from joulemap.meters.live.marking import Mark as mark
+from joulemap.meters.live.marking import Mark as mark  # noqa: F401, N813  used as a function is
 from joulemap.meters.live.marking import instant as instant
 from joulemap.workflow import adapters as adapters
 from joulemap.workflow.api import Measurement as Measurement

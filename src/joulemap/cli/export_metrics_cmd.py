@@ -27,8 +27,12 @@ __all__ = ["command"]
     callback=check_finite,
     help="Readings per second.",
 )
-@click.option("--prometheus", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics; 0: any free port.")
-@click.option("--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed.")
+@click.option(
+    "--prometheus", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics; 0: any free port."
+)
+@click.option(
+    "--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed."
+)
 @click.option("--otlp", is_flag=True, help="Send over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @click.option(
     "--interval",
@@ -48,7 +52,7 @@ __all__ = ["command"]
 )
 @output_options
 @click.pass_context
-def command(  # noqa: PLR0913  one argument a flag
+def command(
     context: click.Context,
     /,
     meters: tuple[str, ...],

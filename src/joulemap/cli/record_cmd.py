@@ -114,7 +114,7 @@ class _Line:
         """Draws the line anew."""
         if self._shown:
             place = line.run, line.runs
-            text = render_live_line(line.phase, place, line.elapsed_s, line.power_w, line.energy_j)
+            text = render_live_line(line.phase, line.elapsed_s, line.power_w, line.energy_j, place=place)
             tell(f"\r\033[K{self._style.encode(text)[: _columns() - 1]}")
             self._drawn = True
 

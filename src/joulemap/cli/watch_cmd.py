@@ -53,12 +53,18 @@ _STALE_S = 3.0
 )
 @click.option("--once", is_flag=True, help="Show one view after the first interval, and end.")
 @click.option(
-    "--prometheus", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics there too; 0: any free port."
+    "--prometheus",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /metrics there too; 0: any free port.",
 )
-@click.option("--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed.")
+@click.option(
+    "--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed."
+)
 @output_options
 @click.pass_context
-def command(  # noqa: PLR0913  one argument a flag
+def command(
     context: click.Context,
     /,
     meters: tuple[str, ...],

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from joulemap.errors import SetupError, UsageError
 from joulemap.meters.live.marking import Mark
@@ -48,7 +48,7 @@ class RangeMark:
         self._pop = pop
         self._mark = Mark(name)
 
-    def __enter__(self) -> RangeMark:
+    def __enter__(self) -> Self:
         self._push(self.name)
         self._mark.__enter__()
         return self
@@ -59,7 +59,7 @@ class RangeMark:
 
 
 def emit_ranges(tracer: str) -> Callable[[str], RangeMark]:
-    """Returns what makes marks that the tracer sees as ranges: ``mark = emit_ranges("nvtx")``.
+    """Returns what makes marks that the tracer sees as ranges too, in place of ``joulemap.mark``.
 
     Args:
         tracer: ``nvtx`` or ``itt``.
@@ -74,9 +74,7 @@ def emit_ranges(tracer: str) -> Callable[[str], RangeMark]:
     if tracer == "itt":
         itt = _load("ittapi")
         domain = itt.domain("joulemap")
-        return lambda name: RangeMark(
-            name, lambda text: itt.task_begin(domain, text), lambda: itt.task_end(domain)
-        )
+        return lambda name: RangeMark(name, lambda text: itt.task_begin(domain, text), lambda: itt.task_end(domain))
     raise UsageError(f"no tracer is called {tracer!r}", hint="nvtx or itt", slug="tracer-unknown")
 
 
@@ -96,7 +94,11 @@ def collect_nvtx(*modules: ModuleType) -> Iterator[None]:
     try:
         for module in modules or (_load("nvtx"),):
             names = next(
-                (pair for pair in (("push_range", "pop_range"), ("range_push", "range_pop")) if hasattr(module, pair[0])),
+                (
+                    pair
+                    for pair in (("push_range", "pop_range"), ("range_push", "range_pop"))
+                    if hasattr(module, pair[0])
+                ),
                 None,
             )
             if names is None:

@@ -45,7 +45,7 @@ _NOTHING: Final = Unavailable(reason="not_ended")
 class Measurement:
     """One measured stretch of a program; see :func:`measure`."""
 
-    def __init__(  # noqa: PLR0913  every argument has its usual value
+    def __init__(
         self,
         name: str = "measured",
         *,
@@ -146,7 +146,9 @@ class Measurement:
         outer = current_sink()
         if outer is not None and isinstance(_running(), Measurement):
             raise UsageError(
-                "a measurement is running in this program", hint="name parts of it with joulemap.mark", slug="measure-order"
+                "a measurement is running in this program",
+                hint="name parts of it with joulemap.mark",
+                slug="measure-order",
             )
         meters = self._asked["meters"]
         candidates = find_meters(cast("Sequence[str]", meters))
@@ -246,7 +248,7 @@ class Measurement:
             output=self._output,
             force=self._force,
         )
-        other._asked = self._asked  # noqa: SLF001  of one's own kind
+        other._asked = self._asked
         return other
 
     def _rest(self, session: SampledSession) -> None:
@@ -264,9 +266,7 @@ class Measurement:
         try:
             recording = session.stop()
         except JoulemapError as error:
-            self.findings = (
-                Finding(slug="nothing_recorded", severity=Severity.ERROR, message=f"{error.message}"),
-            )
+            self.findings = (Finding(slug="nothing_recorded", severity=Severity.ERROR, message=f"{error.message}"),)
             return
         self.recording = recording
         self.parts = measure_domains(recording, session.header, self.windows["run"], self.windows["baseline"])
@@ -289,7 +289,7 @@ def _set_running(measurement: Measurement | None) -> None:
     _state[:] = [] if measurement is None else [measurement]
 
 
-def measure(  # noqa: PLR0913  every argument has its usual value
+def measure(
     name: str = "measured",
     *,
     meters: Sequence[str] = (),

@@ -1,4 +1,4 @@
-"""From runs of one or several disjoint domains to figures with intervals: scatter over repeats, and what meters declare.
+"""From runs of disjoint domains to figures with intervals: scatter over repeats, and what meters declare.
 
 References:
     JCGM 100:2008, 4.2 (type A), 4.3 (type B), 5.2 (gains of one meter are one input: its domains add up linearly).
@@ -81,9 +81,7 @@ def _estimate(parts: Sequence[DomainRuns], idle_w: Floats) -> Quantity:
         Term(name="noise", std=math.hypot(*(p.noise_w for p in parts)) * math.sqrt(float(duration_s.sum())) / runs),
     ]
     if idle_w.any():
-        terms.append(
-            Term(name="idle", std=math.hypot(*(part.idle_std_w for part in parts)) * float(duration_s.mean()))
-        )
+        terms.append(Term(name="idle", std=math.hypot(*(part.idle_std_w for part in parts)) * float(duration_s.mean())))
     if runs > 1:
         terms.append(mean_term(totals_j)[1])
     made = estimate(

@@ -91,14 +91,11 @@ def measure_runs(
     mean_w = np.divide(energy_j, seen_s, out=np.zeros_like(energy_j), where=seen_s > 0)
     dropped = (lost_s > _LOST_LIMIT * duration_s) | (seen_s <= 0)
     for row in np.flatnonzero(dropped).tolist():
-        findings.append(
-            Finding(
-                slug="run_samples_lost",
-                severity=Severity.WARNING,
-                message=f"{name}: {lost_s[row]:.4g} s of the {duration_s[row]:.4g} s of run {row + 1} were not measured; "
-                "the run has no energy here",
-            )
+        message = (
+            f"{name}: {lost_s[row]:.4g} s of the {duration_s[row]:.4g} s of run {row + 1} were not measured; it has no"
+            " energy here"
         )
+        findings += [Finding(slug="run_samples_lost", severity=Severity.WARNING, message=message)]
     facts = describe_trace(trace)
     counter = trace.channel.kernel.kind is KernelKind.COUNTER
     idle_w, idle_std_w = _idle(trace, baselines, findings)
@@ -126,7 +123,7 @@ def _energy(trace: EnergyTrace, window: Window) -> tuple[float, float]:
 
 
 def _edge_std_j(trace: EnergyTrace, at_ns: int, update_s: float) -> float:
-    """Returns what it is worth not to know how power moved inside the sample that an edge of a run falls into, J.
+    """Returns what it is worth not to know how power moved inside the sample that an edge falls into, J.
 
     The sample of length s is cut at x: with powers P and Q on either side its mean gives |P - Q| x (s - x) / s too much
     to one side at the most, and a counter may be late by one update.
@@ -150,7 +147,7 @@ def _edge_std_j(trace: EnergyTrace, at_ns: int, update_s: float) -> float:
 
 
 def _idle(trace: EnergyTrace, baselines: Sequence[Window], findings: list[Finding]) -> tuple[float | None, float]:
-    """Returns the mean idle power, W, and its standard uncertainty: half of what the baselines differ by at the most."""
+    """Returns the mean idle power, W, and its standard uncertainty, from how far the baselines are apart."""
     means: list[float] = []
     spans: list[float] = []
     for window in baselines:
@@ -168,8 +165,8 @@ def _idle(trace: EnergyTrace, baselines: Sequence[Window], findings: list[Findin
             Finding(
                 slug="baseline_drifted",
                 severity=Severity.WARNING,
-                message=f"{trace.channel.name}: idle power was {means[0]:.4g} W before and {means[-1]:.4g} W after the runs; "
-                "the energy above idle is known no better than that",
+                message=f"{trace.channel.name}: idle power was {means[0]:.4g} W before and {means[-1]:.4g} W after the"
+                " runs; the energy above idle is known no better than that",
             )
         )
     facts = describe_trace(trace)

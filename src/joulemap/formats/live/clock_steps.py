@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,7 @@ def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[
         log: takes ``clock_stepped`` and ``machine_slept``.
     """
     slept: list[int] = []
-    for before, after in zip(clocks[:-1], clocks[1:], strict=True):
+    for before, after in pairwise(clocks):
         span_ns = after.monotonic_ns - before.monotonic_ns
         width_ns = before.width_ns + after.width_ns
         asleep_ns = 0
@@ -38,8 +39,8 @@ def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[
             slept.append(before.monotonic_ns)
             log.add(
                 "machine_slept",
-                f"the machine slept for {asleep_ns * 1e-9:.4g} s; the recording's clock stood still meanwhile, and counters "
-                "have a gap there",
+                f"the machine slept for {asleep_ns * 1e-9:.4g} s; the recording's clock stood still meanwhile, and"
+                " counters have a gap there",
                 f"{before.monotonic_ns} ns",
             )
         turned_ns = (after.utc_ns - before.utc_ns) - span_ns - max(asleep_ns, 0)

@@ -68,7 +68,9 @@ def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> E
     name = readings.channel
     real = np.isfinite(readings.raw)
     if int(real.sum()) < 2:
-        log.add("channel_empty", f"{name}: {int(real.sum())} of {real.size} readings succeeded; there is no energy in that")
+        log.add(
+            "channel_empty", f"{name}: {int(real.sum())} of {real.size} readings succeeded; there is no energy in that"
+        )
         return None
     failed = int((~real).sum())
     if failed:
@@ -104,7 +106,7 @@ def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> E
 
 
 def _largest(readings: CounterReadings, span_ns: Ints) -> Floats | None:
-    """Returns the most counts that steps of those lengths can hold; an update may bring what came since the one before."""
+    """Returns the most counts that steps of those lengths hold; an update may bring what came since the one before."""
     domain = readings.domain
     if domain.largest_w is None:
         return None
@@ -135,7 +137,7 @@ def _without_glitches(readings: CounterReadings, real: Flags, log: FindingLog) -
     for row in np.flatnonzero(odd).tolist():
         log.add(
             "counter_glitch",
-            f"{readings.channel}: a reading of {count[row]:.12g} fits neither the one before nor the one after; left out",
+            f"{readings.channel}: a reading of {count[row]:.12g} fits neither neighbour; left out",
             f"{int(stamp_ns[row])} ns",
         )
     return stamp_ns[~odd], count[~odd]
@@ -166,8 +168,8 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
     for row in np.flatnonzero(lost).tolist():
         log.add(
             "counter_lost",
-            f"{readings.channel}: the counter fell or jumped beyond any possible power, may have passed its end twice, or "
-            f"the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
+            f"{readings.channel}: the counter fell or jumped beyond any possible power, may have passed its end twice,"
+            f" or the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
             f"{int(edges_ns[row + 1])} ns",
         )
     power_w[lost] = np.nan
@@ -182,17 +184,13 @@ def still_stretches(readings: CounterReadings, edges_ns: Ints, value: Floats) ->
     span_s = np.diff(edges_ns) * 1e-9
     delta = np.abs(np.diff(value))
     usual_s = float(np.median(span_s)) if span_s.size else 0.0
-    least_s = max(
-        _STILL_S, _STILL_UPDATES * max(usual_s, readings.domain.update_period_s or 0.0, readings.period_s)
-    )
+    least_s = max(_STILL_S, _STILL_UPDATES * max(usual_s, readings.domain.update_period_s or 0.0, readings.period_s))
     if span_s.size < 3 or float(np.median(delta)) < _STILL_COUNTS:
         return np.zeros(span_s.size, np.bool_), float("inf")
     return span_s > least_s, least_s
 
 
-def _still(
-    readings: CounterReadings, steps: tuple[Ints, Floats, Floats], at: Ints, log: FindingLog
-) -> Flags:
+def _still(readings: CounterReadings, steps: tuple[Ints, Floats, Floats], at: Ints, log: FindingLog) -> Flags:
     """Returns the steps in which the counter stood still and did not make up for it."""
     edges_ns, value, power_w = steps
     still, _ = still_stretches(readings, edges_ns, value)
@@ -208,16 +206,14 @@ def _still(
     for row in np.flatnonzero(behind).tolist():
         log.add(
             "meter_frozen",
-            f"{readings.channel}: the counter stood still for {(edges_ns[row + 1] - edges_ns[row]) * 1e-9:.4g} s and did not "
-            "make up for it; that time is a gap",
+            f"{readings.channel}: the counter stood still for {(edges_ns[row + 1] - edges_ns[row]) * 1e-9:.4g} s"
+            " and did not make up for it; that time is a gap",
             f"{int(edges_ns[row])} ns",
         )
     return behind
 
 
-def _with_tail(
-    readings: CounterReadings, edges_ns: Ints, power_w: Floats, log: FindingLog
-) -> tuple[Ints, Floats]:
+def _with_tail(readings: CounterReadings, edges_ns: Ints, power_w: Floats, log: FindingLog) -> tuple[Ints, Floats]:
     """Returns the steps with a lost one at the end when the counter stopped, or was lost, before the recording did."""
     last_ns = int(readings.stamp_ns[-1])
     rest_s = (last_ns - int(edges_ns[-1])) * 1e-9

@@ -1,4 +1,4 @@
-"""Mark files of a recorded program to slices: nested as it nested them, one track a thread, one more where tasks overlap.
+"""Mark files of a recorded program to slices: nested as it nested them, one track a thread, more where tasks overlap.
 
 A mark lies on the track of the mark around it, unless another mark inside that one is still running there: then it
 lies on a further track, so that what runs at once is not taken as nested.

@@ -81,7 +81,7 @@ def say_disagreements(traces: Sequence[EnergyTrace], header: CaptureHeader, log:
         if abs(means_w[0] - means_w[1]) > _DISAGREE * max(abs(means_w[0]), abs(means_w[1])):
             log.add(
                 "meters_disagree",
-                f"{first} says {means_w[0]:.6g} W and {second} says {means_w[1]:.6g} W for the same thing over the same time",
+                f"{first} says {means_w[0]:.6g} W and {second} says {means_w[1]:.6g} W for one thing over one time",
             )
 
 

@@ -54,7 +54,8 @@ def describe_sampling(capture: Capture, log: FindingLog) -> dict[str, str]:
         share = missed / (missed + steps.size)
         log.add(
             "deadlines_missed",
-            f"{missed} of {missed + steps.size} readings came too late and were left out ({share:.2%}); the machine was busy",
+            f"{missed} of {missed + steps.size} readings came too late and were left out ({share:.2%}): the machine was"
+            " busy",
             severity=Severity.WARNING if share > _WARN else Severity.INFO,
         )
     return facts

@@ -109,7 +109,9 @@ def read_capture(path: Path, log: FindingLog) -> Capture:
         )
     return Capture(
         header=gathering.header,
-        rows=tuple(_join(parts, len(s.domains)) for parts, s in zip(gathering.rows, gathering.header.streams, strict=True)),
+        rows=tuple(
+            _join(parts, len(s.domains)) for parts, s in zip(gathering.rows, gathering.header.streams, strict=True)
+        ),
         clocks=tuple(sorted(gathering.clocks, key=lambda reading: reading.monotonic_ns)),
         notes=tuple(gathering.notes),
         ended=gathering.ended,
@@ -130,7 +132,12 @@ def _gather(data: bytes, log: FindingLog) -> _Gathering:
             log.add("capture_damaged", f"a block holds no {_name(block.kind)}: {error}", f"offset {block.offset}")
     rest = len(data) - end
     if rest > 0:
-        log.add("capture_cut", f"the last {rest} bytes are no whole block; they are left out", f"offset {end}", Severity.INFO)
+        log.add(
+            "capture_cut",
+            f"the last {rest} bytes are no whole block; they are left out",
+            f"offset {end}",
+            Severity.INFO,
+        )
     return gathering
 
 
@@ -164,7 +171,9 @@ def _take(block: Block, gathering: _Gathering) -> None:
             gathering.clocks.append(reading)
     elif block.kind == BlockKind.NOTE:
         told: dict[str, Any] = json.loads(block.payload)
-        gathering.notes.append(CaptureNote(slug=str(told["slug"]), message=str(told["message"]), at_ns=int(told["at_ns"])))
+        gathering.notes.append(
+            CaptureNote(slug=str(told["slug"]), message=str(told["message"]), at_ns=int(told["at_ns"]))
+        )
     elif block.kind == BlockKind.END:
         gathering.ended = True
 

@@ -16,20 +16,23 @@ _SHOWN = 3
 
 
 def render_live_line(
-    phase: str, place: tuple[int, int], elapsed_s: float, power_w: Mapping[str, float], energy_j: Mapping[str, float]
+    phase: str, elapsed_s: float, power_w: Mapping[str, float], energy_j: Mapping[str, float], *, place: tuple[int, int]
 ) -> str:
     """Returns one line of what goes on, without an end of line.
 
     Args:
         phase: ``baseline`` or ``run``.
-        place: number of the run, and of how many.
         elapsed_s: since the phase began, s.
         power_w: by domain; NaN while nothing is known.
         energy_j: by domain, since the recording began.
+        place: number of the run, and of how many.
     """
     what = phase if place[1] == 1 or not place[0] else f"{phase} {place[0]}/{place[1]}"
     known = [(name, value) for name, value in power_w.items() if math.isfinite(value)]
-    parts = [f"{name} {format_si(value, 'W', digits=4)} {format_si(energy_j[name], 'J', digits=4)}" for name, value in known[:_SHOWN]]
+    parts = [
+        f"{name} {format_si(value, 'W', digits=4)} {format_si(energy_j[name], 'J', digits=4)}"
+        for name, value in known[:_SHOWN]
+    ]
     more = f" +{len(known) - _SHOWN}" if len(known) > _SHOWN else ""
     return printable(f"joulemap {what} {format_duration(elapsed_s)}  {'  '.join(parts)}{more}")
 

@@ -45,7 +45,9 @@ class WatchedDomain:
 def _cells(row: WatchedDomain, largest_w: float, style: Style) -> tuple[str, str, str, str, str]:
     known = math.isfinite(row.value)
     unit = "" if row.unit == "1" else row.unit
-    value = format_si(row.value, unit, digits=4) if known and unit else (f"{row.value:.4g}" if known else "no reading yet")
+    value = (
+        format_si(row.value, unit, digits=4) if known and unit else (f"{row.value:.4g}" if known else "no reading yet")
+    )
     energy = format_si(row.energy_j, "J", digits=5) if known and math.isfinite(row.energy_j) else ""
     fill = row.value / largest_w if known and row.unit == "W" and largest_w > 0 else 0.0
     bar = style.bar(min(max(fill, 0.0), 1.0), _BAR)
@@ -59,7 +61,13 @@ def build_table(rows: Sequence[WatchedDomain], elapsed_s: float, style: Style) -
 
     largest_w = max((row.value for row in rows if row.unit == "W" and math.isfinite(row.value)), default=0.0)
     table = Table(box=None, pad_edge=False, title=f"{format_duration(elapsed_s)}   Ctrl-C ends", title_justify="left")
-    for label, justify in (("domain", "left"), ("now", "right"), ("energy", "right"), ("", "left"), ("what it is", "left")):
+    for label, justify in (
+        ("domain", "left"),
+        ("now", "right"),
+        ("energy", "right"),
+        ("", "left"),
+        ("what it is", "left"),
+    ):
         table.add_column(label, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(style.encode(cell) for cell in _cells(row, largest_w, style)))

@@ -74,7 +74,7 @@ def run_command(
     with _signals_passed_on() as target:
         start_ns = time.monotonic_ns()
         try:
-            process = subprocess.Popen(list(argv), env={**os.environ, **environment})  # noqa: S603  the user's command
+            process = subprocess.Popen(list(argv), env={**os.environ, **environment})
         except FileNotFoundError as error:
             raise UsageError(
                 f"{argv[0]}: there is no such program", hint="check the command after --", slug="command-not-found"
@@ -129,7 +129,7 @@ def _signals_passed_on() -> Iterator[list[int]]:
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if number in _OF_THE_TERMINAL and _in_foreground():
             return  # the terminal has told the whole group
-        for pid in list(target):
+        for pid in target:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 

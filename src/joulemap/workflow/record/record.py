@@ -108,9 +108,7 @@ def _require_program(name: str) -> None:
             hint="check its permissions and that it is a program",
             slug="command-not-runnable",
         )
-    raise UsageError(
-        f"{name}: there is no such program", hint="check the command after --", slug="command-not-found"
-    )
+    raise UsageError(f"{name}: there is no such program", hint="check the command after --", slug="command-not-found")
 
 
 def _require_power(candidates: tuple[MeterCandidate, ...]) -> None:
@@ -157,8 +155,8 @@ class _Runs:
         left = list_survivors(FOLDER_VARIABLE, str(self.session.marks_folder))
         if left:
             message = (
-                f"{len(left)} processes that the command started still run; what they draw after its end is in no figure,"
-                " and the baseline after it is not at rest"
+                f"{len(left)} processes that the command started still run; what they draw after its end is in no"
+                " figure, and the baseline after it is not at rest"
             )
             self.findings.append(Finding(slug="processes_left", severity=Severity.WARNING, message=message))
 
@@ -191,7 +189,7 @@ class _Runs:
             (self.ends if sampled else self.plain).append(end)
             if end.status:
                 self.status = end.status
-                message = f"run {number} of {self.request.repeats} ended with status {end.status}; no further run was made"
+                message = f"run {number} of {self.request.repeats} ended with status {end.status}; it was the last"
                 self.findings.append(Finding(slug="command_failed", severity=Severity.WARNING, message=message))
                 return False
         return True

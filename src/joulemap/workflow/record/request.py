@@ -10,7 +10,7 @@ from joulemap.records.finding import Finding
 from joulemap.records.recording import Recording
 from joulemap.workflow.record.command import CommandEnd
 
-__all__ = ["LiveLine", "Recorded", "RecordRequest"]
+__all__ = ["LiveLine", "RecordRequest", "Recorded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ def _validity(parts: Sequence[DomainRuns], findings: Sequence[Finding]) -> Valid
 def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
     remarks = []
     if len(recorded.ends) == 1:
-        message = "one run: the intervals hold the meter's errors but not the scatter between runs; --repeats 5 adds it"
+        message = "one run: the intervals hold the meter's errors, not the scatter between runs; --repeats 5 adds it"
         remarks.append(Finding(slug="one_run", severity=Severity.INFO, message=message))
     if len({part.boundary for part in outer}) > 1:
         names = ", ".join(f"{part.name} ({part.boundary})" for part in outer)
@@ -130,8 +130,8 @@ def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
     if short and recorded.ends:
         mean_s = float(np.mean([end.duration_s for end in recorded.ends]))
         message = (
-            f"{', '.join(short)}: a run of {mean_s:.3g} s is too short to be told from what lies around it; record a loop"
-            " of many runs in one command"
+            f"{', '.join(short)}: a run of {mean_s:.3g} s is too short to be told from what lies around it; record a"
+            " loop of many runs in one command"
         )
         remarks.append(Finding(slug="run_too_short", severity=Severity.WARNING, message=message))
     return remarks
@@ -141,21 +141,23 @@ def _describe_domains(
     recording: Recording, header: CaptureHeader, parts: Sequence[DomainRuns]
 ) -> list[dict[str, object]]:
     by_name = {part.name: part for part in parts}
-    described = []
+    described: list[dict[str, object]] = []
     for name, domain, meter in _declared(header):
         part = by_name.get(name)
         nothing: Quantity = Unavailable(reason="meter_lost")
-        described.append({
-            "name": name,
-            "meter": meter,
-            "boundary": str(domain.boundary),
-            "energy_j": (estimate_energy([part]) if part else nothing).to_json(),
-            "energy_above_idle_j": (estimate_above_idle([part]) if part else nothing).to_json(),
-            "average_power_w": (estimate_mean_power([part]) if part else nothing).to_json(),
-            "idle_power_w": part.idle_w if part else None,
-            "provenance": str(domain.provenance),
-            "overlaps": [outer for inner, outer in recording.overlaps if inner == name],
-        })
+        described.append(
+            {
+                "name": name,
+                "meter": meter,
+                "boundary": str(domain.boundary),
+                "energy_j": (estimate_energy([part]) if part else nothing).to_json(),
+                "energy_above_idle_j": (estimate_above_idle([part]) if part else nothing).to_json(),
+                "average_power_w": (estimate_mean_power([part]) if part else nothing).to_json(),
+                "idle_power_w": part.idle_w if part else None,
+                "provenance": str(domain.provenance),
+                "overlaps": [outer for inner, outer in recording.overlaps if inner == name],
+            }
+        )
     return described
 
 

@@ -1,4 +1,4 @@
-"""A recording of live meters: its sampling process, replaced when it is killed, and the capture read again at the end."""
+"""A recording of live meters: its sampling process, replaced when it is killed, and the capture read at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from joulemap.errors import FormatError, JoulemapError, PowerError, SetupError, UsageError
 from joulemap.formats.base import ReadOptions
@@ -46,7 +46,7 @@ class SampledSession:
         SetupError: the folder cannot be made (``output-unwritable``).
     """
 
-    def __init__(  # noqa: PLR0913  every argument beyond the first two has its usual value
+    def __init__(
         self,
         meters: Sequence[MeterCandidate],
         *,
@@ -72,7 +72,9 @@ class SampledSession:
             )
         except ValueError as error:
             self._discard_temporary()
-            raise UsageError(f"{rate_hz:g} Hz: {error}", hint="a rate from 0.001 to 100000 Hz", slug="flag-form") from error
+            raise UsageError(
+                f"{rate_hz:g} Hz: {error}", hint="a rate from 0.001 to 100000 Hz", slug="flag-form"
+            ) from error
         self._sampler: SamplerProcess | None = None
         self._lock = threading.Lock()
         self._replaced = 0
@@ -190,7 +192,7 @@ class SampledSession:
         self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> SampledSession:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -221,7 +223,7 @@ def _make_folder(folder: Path | None) -> Path:
     except FileExistsError as error:
         raise UsageError(
             f"{folder}: is there already; a recording that was killed left it",
-            hint=f"joulemap import {folder} -o NAME.jm saves it; then remove the folder, or name another output with -o",
+            hint=f"joulemap import {folder} -o NAME.jm saves it; remove the folder then, or name another output",
             slug="capture-exists",
         ) from error
     except OSError as error:

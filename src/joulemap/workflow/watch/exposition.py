@@ -78,7 +78,7 @@ class MetricsEndpoint:
         class Handler(BaseHTTPRequestHandler):
             """Answers one request."""
 
-            def do_GET(self) -> None:  # noqa: N802  the library's name
+            def do_GET(self) -> None:
                 """Answers ``/metrics``."""
                 if self.path.partition("?")[0] not in {"/", "/metrics"}:
                     self.send_error(404)

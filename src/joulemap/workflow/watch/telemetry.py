@@ -85,9 +85,7 @@ def _load_metrics() -> Any:
 
 
 def _missing() -> SetupError:
-    return SetupError(
-        "OpenTelemetry is not installed", hint="pip install 'joulemap[otel]'", slug="extra-missing"
-    )
+    return SetupError("OpenTelemetry is not installed", hint="pip install 'joulemap[otel]'", slug="extra-missing")
 
 
 def _attributes(domain: DomainNow) -> dict[str, str]:

@@ -43,7 +43,9 @@ class MarkSink:
         self._token = f"{self.pid}-{uuid.uuid4().hex[:8]}"
         self._files = 0
         self._lock = threading.Lock()
-        self._table = os.open(folder / f"{self._token}.names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._table = os.open(
+            folder / f"{self._token}.names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+        )
         self.serial = next(_serials) << 48  # places of two sinks of one process never meet
         program = Path(sys.argv[0] if sys.argv else "").name
         self._say({"pid": self.pid, "program": program, "clock": "monotonic", "base": self.serial})

@@ -1,8 +1,8 @@
 """The sampling process: ``python -m joulemap.meters.live.sampling.entry``, its plan on the first line of stdin.
 
 Answers on stdout, one JSON line each: ``ready`` or ``failed``, ``read`` after each reading that was asked for, and
-``end``. It ends when it is told to, when its standard input ends, or when its parent is gone; it leaves signals from the
-terminal to its owner. It loads no numba, no pyarrow and no screen.
+``end``. It ends when it is told to, when its standard input ends, or when its parent is gone; it leaves
+signals from the terminal to its owner. It loads no numba, no pyarrow and no screen.
 """
 
 from __future__ import annotations

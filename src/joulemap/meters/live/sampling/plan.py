@@ -67,19 +67,21 @@ class SamplingPlan:
     def to_line(self) -> str:
         """Returns the plan as one line."""
         return (
-            json.dumps({
-                "meters": [
-                    {"name": m.name, "driver": m.address.driver, "options": dict(m.address.options)}
-                    for m in self.meters
-                ],
-                "rate_hz": self.rate_hz,
-                "session": self.session,
-                "file": self.file,
-                "priority": str(self.priority),
-                "flush_s": self.flush_s,
-                "ring_fd": self.ring_fd,
-                "parent": self.parent,
-            })
+            json.dumps(
+                {
+                    "meters": [
+                        {"name": m.name, "driver": m.address.driver, "options": dict(m.address.options)}
+                        for m in self.meters
+                    ],
+                    "rate_hz": self.rate_hz,
+                    "session": self.session,
+                    "file": self.file,
+                    "priority": str(self.priority),
+                    "flush_s": self.flush_s,
+                    "ring_fd": self.ring_fd,
+                    "parent": self.parent,
+                }
+            )
             + "\n"
         )
 

@@ -92,7 +92,7 @@ class SamplerProcess:
         self._ring_fd = open_ring_memory() if self._live else -1
         plan = replace(self._plan, ring_fd=self._ring_fd, parent=os.getpid())
         paths = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-        self._process = subprocess.Popen(  # noqa: S603  a list, our own interpreter
+        self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", _ENTRY],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -126,7 +126,7 @@ class SamplerProcess:
         return self._ask(Command.RESUME, timeout_s)
 
     def stop(self, timeout_s: float = 5.0) -> SamplerEnd:
-        """Ends it: asked first, killed when it does not answer; idempotent. Another process than the owner's does nothing."""
+        """Ends it: asked first, killed when it does not answer; idempotent. A forked child does nothing."""
         process = self._process
         if process is None or os.getpid() != self._owner:
             return SamplerEnd(status=None, told={})

@@ -37,7 +37,7 @@ class MeterStream:
         now_ns: the monotonic clock.
     """
 
-    def __init__(  # noqa: PLR0913  one loop builds it, each argument a fact of the meter
+    def __init__(
         self,
         number: int,
         name: str,
@@ -93,7 +93,7 @@ class MeterStream:
                 return took_ns
             self._stamp_ns[at] = ended_ns
             self._tick[at] = tick
-            self._took_ns[at] = took_ns if took_ns < _LONGEST_NS else _LONGEST_NS
+            self._took_ns[at] = min(_LONGEST_NS, took_ns)
             self._raw[at] = row
             self._filled = at + 1
         if self.ring is not None:
