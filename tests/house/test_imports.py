@@ -33,6 +33,15 @@ def list_registries() -> list[Path]:
     return [path for path in list_modules() if path.name == "registry.py"]
 
 
+def find_module(folder: Path, name: str) -> str:
+    """The longest start of a dotted name that is a file of the folder, else its first part."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        if folder.joinpath(*parts[:n]).with_suffix(".py").is_file():
+            return ".".join(parts[:n])
+    return parts[0]
+
+
 def list_members(registry: Path) -> set[str]:
     """Members of a registry: what it imports or names of its own folder, less the ground."""
     package = module_name(registry.parent / "__init__.py") + "."
@@ -42,9 +51,9 @@ def list_members(registry: Path) -> set[str]:
         for node in ast.walk(parse(registry))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    members = {".".join(name.removeprefix(package).split(".")[:2]) for name in named if name.startswith(package)}
     folder = registry.parent
-    paths = {m if (folder / m.replace(".", "/")).with_suffix(".py").is_file() else m.split(".")[0] for m in members}
+    members = {name.removeprefix(package) for name in named if name.startswith(package)}
+    paths = {find_module(folder, member) for member in members}
     return paths - {"base"} - _GROUND.get(folder.relative_to(SRC).as_posix(), set())
 
 
