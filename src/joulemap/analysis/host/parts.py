@@ -253,10 +253,11 @@ def _own_perturbation(
     if times.source is not TimeSource.PROFILER or lasted.value <= 0:
         return 0.0
     passes_s = times.duration_s[:, list(operators)].sum(axis=1)
-    if passes_s.size < 2 or not np.isfinite(passes_s).all():
+    if passes_s.size < 2 or times.latency_s.size < 2 or not np.isfinite(passes_s).all():
         return 0.0
     profiled_s = float(times.latency_s.mean())
-    watched_s = abs(profiled_s - base_s) / times.duration_s.shape[1] * len(operators)
+    whole_std_s = float(times.latency_s.std(ddof=1)) / math.sqrt(times.latency_s.size)
+    watched_s = (abs(profiled_s - base_s) + _REAL * whole_std_s) / times.duration_s.shape[1] * len(operators)
     noise_s = math.hypot(lasted.std, float(passes_s.std(ddof=1)) / math.sqrt(passes_s.size))
     off_s = float(passes_s.mean()) * min(1.0, base_s / profiled_s) - lasted.value
     real_s2 = max(off_s**2 - (_REAL * noise_s) ** 2 - watched_s**2, 0.0)

@@ -1,7 +1,7 @@
-"""Energy and power of one window by whole samples inside it.
+"""Energy and power of one window of a load that also ran before and after it.
 
-A sample that reaches over an edge mixes two loads: what it gives to either side is wrong by up to a quarter of it. The
-mean power of the whole samples inside, times the window's length, is not.
+A sample that reaches over an edge mixes what ran on both sides. Where the same load runs on both sides of both edges,
+what the window loses at one edge it gains at the other: the energy is exact on average, whatever the phase of samples.
 """
 
 from __future__ import annotations
@@ -48,34 +48,31 @@ class WindowEnergy:
 
 
 def measure_window(trace: EnergyTrace, window: LoadWindow) -> WindowEnergy | None:
-    """Returns the window's energy; None when no whole sample lies inside, or more than a tenth of them was lost.
+    """Returns the window's energy; None when fewer than two whole samples lie inside, or a tenth of it was lost.
 
     Args:
         trace: power over time, on the clock of the window.
         window: bounds and load.
     """
     kernel = trace.channel.kernel
-    late_ns = round(kernel.latency_s * 1e9)
     edges_ns = trace.edges_ns
     if edges_ns is None:
         edges_ns = trace.start_ns + np.rint(np.arange(trace.n + 1) * trace.step_ns).astype(np.int64)
-    smear_ns = 0
-    if kernel.kind is not KernelKind.COUNTER:  # a sample speaks of more than its own interval
-        smear_ns = max(round(kernel.window_s * 1e9) - round(float(np.median(np.diff(edges_ns)))), 0)
-    first = int(np.searchsorted(edges_ns, window.start_ns + late_ns + smear_ns, side="left"))
-    last = int(np.searchsorted(edges_ns, window.end_ns + late_ns, side="right")) - 1
-    if last - first < 1:
+    late_s = kernel.latency_s
+    if kernel.kind is not KernelKind.COUNTER and trace.n:  # a sample may speak of more than its own interval
+        late_s += 0.5 * max(kernel.window_s - float(np.median(np.diff(edges_ns))) * 1e-9, 0.0)
+    start_ns, end_ns = (np.array([at + round(late_s * 1e9)]) for at in (window.start_ns, window.end_ns))
+    first, last = int(np.searchsorted(edges_ns, start_ns[0])), int(np.searchsorted(edges_ns, end_ns[0], "right")) - 1
+    if last - first < 2:
         return None
-    held = integrate_energy(trace, edges_ns[first : first + 1], edges_ns[last : last + 1])
-    length_s = float(edges_ns[last] - edges_ns[first]) * 1e-9
+    held = integrate_energy(trace, start_ns, end_ns)
     covered_s = float(held.covered_s[0])
-    if covered_s < _LEAST_COVERED * length_s:
+    if covered_s < _LEAST_COVERED * window.duration_s:
         return None
-    inside = np.asarray(trace.power_w[first:last], np.float64)
     return WindowEnergy(
         window=window,
         power_w=float(held.energy_j[0]) / covered_s,
-        peak_w=float(inside.max()),
+        peak_w=float(np.asarray(trace.power_w[first:last], np.float64).max()),
         samples=last - first,
-        lost_share=1.0 - covered_s / length_s,
+        lost_share=1.0 - covered_s / window.duration_s,
     )

@@ -121,7 +121,7 @@ def _times_by_repetition(context: Loaded) -> OperatorTimes:
     )
 
 
-def settle(session: RuntimeSession, window_s: float) -> float:
-    """Runs the load until its first executions are over and returns what one takes, s."""
+def settle(session: RuntimeSession, wanted_s: float) -> float:
+    """Runs the load for about as long as wanted, three times at least, and returns what one execution takes, s."""
     first_s = float(np.median(session.run(3)))
-    return float(np.mean(session.run(_count(0.05 * window_s, first_s))))
+    return float(np.mean(session.run(_count(wanted_s, first_s))))

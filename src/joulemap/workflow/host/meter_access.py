@@ -31,6 +31,7 @@ class MeterAccess:
         simulated: nothing is measured.
         offset_std_w: declared, W.
         noise_std_w: of one sample, W.
+        sample_period_s: how often it is read, s; 0.0 for as often as it renews its value.
     """
 
     name: str
@@ -40,13 +41,14 @@ class MeterAccess:
     simulated: bool
     offset_std_w: float = 0.0
     noise_std_w: float = 0.0
+    sample_period_s: float = 0.0
 
     @property
     def update_period_s(self) -> float | None:
-        """The longest declared update period, s; None when one declares none."""
+        """How often a new value is seen at the least, s; None when a domain does not declare its updates."""
         periods = [domain.update_period_s for domain in self.domains.values()]
         known = [period for period in periods if period is not None]
-        return max(known) if known and len(known) == len(periods) else None
+        return max([*known, self.sample_period_s]) if known and len(known) == len(periods) else None
 
     @property
     def smear_s(self) -> float:

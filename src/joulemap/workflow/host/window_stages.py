@@ -23,6 +23,7 @@ __all__ = ["measure_windows", "plan_windows"]
 _WEIGHTS_B = 1 << 30
 """Memory for the weights of all repeated graphs together; each holds its own."""
 _WARM = 10
+_LEAD = 0.05
 _IDLE = Load(kind=LoadKind.IDLE)
 
 
@@ -122,25 +123,35 @@ def _executions(session: RuntimeSession, context: Planned) -> int:
     """Warms a load up for as many executions as the model itself needed, and returns how many fill a window."""
     window_s = context.plan.window_s
     session.run(max(context.warm_up.cut, _WARM))
-    return max(math.ceil(window_s / max(settle(session, window_s), 1e-7)), 1)
+    return max(math.ceil(window_s / max(settle(session, _lead_s(context)), 1e-7)), 1)
 
 
 def _window(context: Planned, session: RuntimeSession, load: Load, *, block: int, count: int) -> LoadWindow:
     clock = context.access.session
-    settle(session, context.plan.window_s)
+    lead_s = _lead_s(context)
+    settle(session, lead_s)
     start_ns = clock.now_ns()
     latency_s = session.run(count)
     end_ns = clock.now_ns()
+    settle(session, lead_s)  # a sample over either edge of the window then sees one and the same load
     kept = latency_s if load == BASE else np.empty(0)
     return LoadWindow(load=load, block=block, start_ns=start_ns, end_ns=end_ns, count=count, latency_s=kept)
 
 
+def _lead_s(context: Planned) -> float:
+    """Returns how long a load runs before and after its window, s: longer than what one sample speaks of."""
+    access = context.access
+    return max(_LEAD * context.plan.window_s, access.smear_s, 3.0 * (access.update_period_s or 0.0))
+
+
 def _rest(context: Planned, windows: list[LoadWindow], block: int) -> None:
     access, plan = context.access, context.plan
-    access.rest(0.1 * plan.idle_s)  # what the load before leaves behind
+    lead_s = max(0.1 * plan.idle_s, _lead_s(context))
+    access.rest(lead_s)  # what the load before leaves behind
     start_ns = access.session.now_ns()
     access.rest(plan.idle_s)
     end_ns = access.session.now_ns()
+    access.rest(lead_s)
     windows.append(
         LoadWindow(load=_IDLE, block=block, start_ns=start_ns, end_ns=end_ns, count=0, latency_s=np.empty(0))
     )
