@@ -1,0 +1,1 @@
+"""Probes of the machine under a measurement: each reads files below a root folder and knows nothing of a runtime."""
