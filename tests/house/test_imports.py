@@ -22,8 +22,11 @@ _VENDORS = {
     "pyarrow": set(),
     "tflite": set(),
     "flatbuffers": set(),
+    "onnx": set(),
+    "onnxruntime": set(),
+    "torch": set(),
 }
-_NEVER = {"scipy", "pandas", "torch", "onnxruntime", "tensorflow", "jinja2"}
+_NEVER = {"scipy", "pandas", "tensorflow", "jinja2"}
 # what a registry names beside its members: ground that they may share
 _GROUND = {"formats": {"bundle", "bundle_writer", "parquet"}}
 _CATCH_ALL_ROOTS = {"cli/main.py", "firmware/boards/virtual_m33/worker.py", "formats/joulescope/jls_child.py"}

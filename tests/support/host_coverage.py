@@ -1,7 +1,8 @@
 """How often the intervals of a run on a simulated host hold, over many draws of machine and meter.
 
 Every draw is a machine of its own: powers, meter gain, run-to-run variation, order of windows. The ideal half-width of
-a part is 1.96 sqrt(s^2 (y_k^2 + y_1^2) / R / (k - 1)^2 + (u_gain e)^2), with the true s: METHODS 1.6 with a known noise.
+a part is 1.96 sqrt(s^2 (y_k^2 + y_1^2) / R / (k - 1)^2 + (u_gain e)^2), with the true s
+(METHODS 1.6 with a known noise).
 """
 
 from __future__ import annotations
@@ -205,9 +206,7 @@ def _ideal(
     base = next(load for load in counts if load.kind is LoadKind.BASE)
     if operators is None:
         length_s = float(truth.duration_s.sum()) + truth.gap_s
-        return 1.959964 * math.hypot(
-            math.sqrt(variance(base_j, counts[base])), gain * base_j, offset_w * length_s
-        )
+        return 1.959964 * math.hypot(math.sqrt(variance(base_j, counts[base])), gain * base_j, offset_w * length_s)
     loads = [load for load in done.loads if set(load.operators) <= set(operators)]
     own_j = float(truth.energy_j[list(operators)].sum())
     weight = sum(1.0 / (load.copies - 1) for load in loads)

@@ -14,7 +14,7 @@ from joulemap.cli.streams import write_result
 from joulemap.errors import SetupError
 from joulemap.records.host.machine import FactState, MachineFact
 from joulemap.report.console.style import Style
-from joulemap.workflow.doctor import HOST, Check, Verdict, diagnose
+from joulemap.workflow.machine.doctor import HOST, Check, Verdict, diagnose
 
 __all__ = ["command"]
 
@@ -72,9 +72,7 @@ def _row(state: str, text: str, fix: str, *, indent: int) -> str:
     return f"{line}\n{'':{indent}}fix: {fix}\n" if fix else f"{line}\n"
 
 
-def _document(
-    target: str | None, verdicts: Sequence[Verdict], facts: Sequence[MachineFact]
-) -> dict[str, object]:
+def _document(target: str | None, verdicts: Sequence[Verdict], facts: Sequence[MachineFact]) -> dict[str, object]:
     first = verdicts[0]
     shown = next((v for v in verdicts if v.runnable), first)
     return {

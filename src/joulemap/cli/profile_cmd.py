@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from joulemap.cli.host_flags import choose_run, host_options
+from joulemap.cli.host.flags import choose_run, host_options
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import tell, write_result
 from joulemap.errors import UsageError

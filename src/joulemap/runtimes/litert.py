@@ -161,7 +161,8 @@ class LiteSession:
 
     def run(self, count: int) -> NDArray[np.float64]:
         """Executes the model and returns the latencies, (count,) s."""
-        return _guarded(lambda: timed_runs(self._interpreter.invoke, count, self._stamp))
+        latency_s: NDArray[np.float64] = _guarded(lambda: timed_runs(self._interpreter.invoke, count, self._stamp))
+        return latency_s
 
     def profile(self, count: int) -> None:
         """Returns None: the Python interface has no operator profile."""

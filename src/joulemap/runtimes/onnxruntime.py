@@ -61,7 +61,7 @@ class OnnxRuntime:
 
     traits = RuntimeTraits(
         name="onnxruntime",
-        suffixes=(".onnx", ".ort"),
+        suffixes=(".onnx",),
         extra="host",
         profiles=True,
         repeats=True,
@@ -206,7 +206,8 @@ class OnnxRuntimeSession:
     def run(self, count: int) -> NDArray[np.float64]:
         """Executes the model and returns the latencies, (count,) s."""
         call = self._call
-        return _guarded(lambda: timed_runs(call, count, self._stamp))
+        latency_s: NDArray[np.float64] = _guarded(lambda: timed_runs(call, count, self._stamp))
+        return latency_s
 
     def profile(self, count: int) -> OperatorTimes:
         """Returns operator times by ONNX Runtime's own profiler."""
@@ -348,5 +349,3 @@ def _shapes(told: Any) -> list[tuple[str, tuple[int, ...]]]:
 
 def _constants_b(graph: Any) -> int:
     return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in graph.graph.initializer)
-
-

@@ -14,13 +14,11 @@ from joulemap.runtimes.base import Runtime
 
 __all__ = ["RUNTIMES", "choose_runtime", "runtime", "runtime_names"]
 
-_ROOM: Final = "joulemap.runtimes"
-
-RUNTIMES: Final[dict[str, str]] = {
-    "onnxruntime": "onnxruntime:OnnxRuntime",
-    "litert": "litert:LiteRuntime",
-    "torch": "torch:TorchRuntime",
-    "simulated": "simulated.runtime:SimulatedRuntime",
+RUNTIMES: Final[dict[str, tuple[str, str]]] = {
+    "onnxruntime": ("joulemap.runtimes.onnxruntime", "OnnxRuntime"),
+    "litert": ("joulemap.runtimes.litert", "LiteRuntime"),
+    "torch": ("joulemap.runtimes.torch", "TorchRuntime"),
+    "simulated": ("joulemap.runtimes.simulated.runtime", "SimulatedRuntime"),
 }
 
 
@@ -39,8 +37,8 @@ def runtime(name: str) -> Runtime:
         raise UsageError(
             f"no runtime is called {name!r}", hint=f"one of: {', '.join(RUNTIMES)}", slug="unknown-runtime"
         )
-    module, _, kind = RUNTIMES[name].partition(":")
-    return cast("Runtime", getattr(import_module(f"{_ROOM}.{module}"), kind)())
+    module, kind = RUNTIMES[name]
+    return cast("Runtime", getattr(import_module(module), kind)())
 
 
 def choose_runtime(name: str, model: Path) -> Runtime:

@@ -128,7 +128,8 @@ class TorchSession:
 
     def run(self, count: int) -> NDArray[np.float64]:
         """Executes the program and returns the latencies, (count,) s."""
-        return _guarded(lambda: timed_runs(self._call, count, self._stamp))
+        latency_s: NDArray[np.float64] = _guarded(lambda: timed_runs(self._call, count, self._stamp))
+        return latency_s
 
     def profile(self, count: int) -> OperatorTimes:
         """Returns operator times by the profiler of torch, one inference a session."""

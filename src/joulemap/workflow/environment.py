@@ -36,7 +36,7 @@ def describe_environment(packages: Sequence[str] = _PACKAGES, *, root: Path = Pa
         "byteorder": sys.byteorder,
         "processors": os.cpu_count(),
         "packages": {name: _version(name) for name in packages},
-        "machine": describe_machine(root),
+        "state": describe_machine(root),
     }
 
 

@@ -106,15 +106,11 @@ class _Figures:
     measured: Measured
 
     def energy(self, value: float, terms: Sequence[Term]) -> Estimate:
-        return estimate(
-            value, terms, provenance=self.measured.provenance, boundary=self.measured.boundary
-        )
+        return estimate(value, terms, provenance=self.measured.provenance, boundary=self.measured.boundary)
 
 
 def _scaled(term: Term, factor: float) -> Term:
-    return Term(
-        name=term.name, std=term.std * abs(factor), kind=term.kind, dof=term.dof, rectangular=term.rectangular
-    )
+    return Term(name=term.name, std=term.std * abs(factor), kind=term.kind, dof=term.dof, rectangular=term.rectangular)
 
 
 def _idle(measured: Measured) -> tuple[float | None, tuple[Term, ...], tuple[Finding, ...]]:
@@ -144,9 +140,7 @@ def _durations(times: OperatorTimes, latency_s: float) -> Floats:
     return np.asarray(means_s * min(1.0, latency_s / profiled_s), np.float64)
 
 
-def _modelled(
-    measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: float | None
-) -> tuple[Quantity, ...]:
+def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: float | None) -> tuple[Quantity, ...]:
     """Returns each operator's part of the energy by time alone.
 
     Nothing says what power an operator has: it is taken as anywhere between idle and as much above the mean.
@@ -260,5 +254,3 @@ def _reconcile(times: OperatorTimes, fit: HostFit) -> Reconciliation:
         repeated_sum_s=summed_s,
         time_closure=None if summed_s is None else summed_s / fit.base_s - 1.0,
     )
-
-

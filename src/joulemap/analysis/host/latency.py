@@ -115,4 +115,4 @@ def _binomial_cdf(count: int, probability: float) -> NDArray[np.float64]:
     factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
     logs = factorial[count] - factorial - factorial[::-1]
     logs += k * math.log(probability) + (count - k) * math.log1p(-probability)
-    return np.minimum(np.cumsum(np.exp(logs)), 1.0)
+    return np.asarray(np.minimum(np.cumsum(np.exp(logs)), 1.0), np.float64)

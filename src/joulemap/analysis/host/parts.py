@@ -246,9 +246,7 @@ def _perturbation(open_s: Combination, gap_s: float, base_s: float) -> float:
     return limit_std(math.sqrt(max(missed_s**2 - (_REAL * open_s.std) ** 2, 0.0)) / base_s)
 
 
-def _own_perturbation(
-    lasted: Combination, operators: Sequence[int], times: OperatorTimes, base_s: float
-) -> float:
+def _own_perturbation(lasted: Combination, operators: Sequence[int], times: OperatorTimes, base_s: float) -> float:
     """Returns the same for one part, by its time in the profiled session; 0 where that is no second opinion."""
     if times.source is not TimeSource.PROFILER or lasted.value <= 0:
         return 0.0

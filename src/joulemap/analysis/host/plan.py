@@ -93,5 +93,3 @@ def plan_loads(shares: NDArray[np.float64], repeatable: frozenset[int], *, most:
 def _copies(share: float, nodes: int) -> int:
     wanted = math.ceil(_EXTRA / share) if share > 0 else _MOST_NODES
     return 1 + max(1, min(wanted, _MOST_NODES // nodes))
-
-

@@ -1,4 +1,4 @@
-"""What only a run on this machine tells: latency quantiles, closure, where operators ran, and how to repeat it. Pure."""
+"""What only a run on this machine tells: latency quantiles, closure, where operators ran, how to repeat it. Pure."""
 
 from __future__ import annotations
 

@@ -89,4 +89,4 @@ def timed_runs(call: object, count: int, stamp: object) -> NDArray[np.float64]:
     for _ in range(count):
         call()
         stamps.append(stamp())
-    return np.diff(np.array(stamps, np.int64)) * 1e-9
+    return np.asarray(np.diff(np.array(stamps, np.int64)).astype(np.float64) * 1e-9, np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any, Final
@@ -40,10 +41,8 @@ def describe_graph(
         for dimension in value.type.tensor_type.shape.dim:
             if not dimension.HasField("dim_value"):
                 dimension.dim_value = batch or 1
-    try:
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
-        pass  # a graph that it cannot follow: operators without shapes have no counted operations
+    with contextlib.suppress(RuntimeError, ValueError, onnx.shape_inference.InferenceError):
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)  # without shapes no operations are counted
     known = {v.name: _tensor(onnx, v) for v in (*model.graph.value_info, *model.graph.input, *model.graph.output)}
     shapes: dict[str, Shape] = {
         name: tuple(d if isinstance(d, int) and d > 0 else 1 for d in tensor.shape) for name, tensor in known.items()
@@ -73,8 +72,6 @@ def describe_graph(
 
 def _tensor(onnx: Any, value: Any) -> HostTensor:
     kind = value.type.tensor_type
-    shape = tuple(
-        d.dim_value if d.HasField("dim_value") else (d.dim_param or -1) for d in kind.shape.dim
-    )
+    shape = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or -1) for d in kind.shape.dim)
     dtype = str(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else "float32"
     return HostTensor(name=value.name, dtype=dtype, shape=shape)

@@ -18,7 +18,16 @@ from joulemap.errors import InputError, SetupError
 from joulemap.records.host.model import HostOperator, HostTensor
 from joulemap.runtimes.graphs.macs import count_macs
 
-__all__ = ["LiteGraph", "can_repeat", "import_litert", "list_operators", "list_tensors", "pack_bare", "pack_repeated", "read_lite_graph"]
+__all__ = [
+    "LiteGraph",
+    "can_repeat",
+    "import_litert",
+    "list_operators",
+    "list_tensors",
+    "pack_bare",
+    "pack_repeated",
+    "read_lite_graph",
+]
 
 _IDENTIFIER: Final = b"TFL3"
 _DTYPES: Final = {
@@ -73,9 +82,7 @@ def read_lite_graph(path: Path) -> tuple[LiteGraph, bytes]:
 
 
 def _unreadable(path: Path, why: str) -> InputError:
-    return InputError(
-        f"{path.name}: is no TFLite model ({why})", hint="give a .tflite file", slug="model-unreadable"
-    )
+    return InputError(f"{path.name}: is no TFLite model ({why})", hint="give a .tflite file", slug="model-unreadable")
 
 
 def _name(table: type, value: int) -> str:

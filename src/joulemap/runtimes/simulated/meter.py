@@ -71,7 +71,9 @@ def counter_spec(*, gain_std: float = 0.002, update_period_s: float = 1e-3) -> S
     return SimulatedMeterSpec(domain=domain)
 
 
-def power_spec(*, gain_std: float = 0.002, update_period_s: float = 0.02, noise_std_w: float = 0.05) -> SimulatedMeterSpec:
+def power_spec(
+    *, gain_std: float = 0.002, update_period_s: float = 0.02, noise_std_w: float = 0.05
+) -> SimulatedMeterSpec:
     """Returns a power sensor that averages over its update period and rounds to a milliwatt."""
     domain = LiveDomain(
         name="board",
@@ -154,9 +156,7 @@ class SimulatedSession:
             kind = KernelKind.INTERVAL_MEAN
         kernel = SensorKernel(kind=kind, window_s=float(domain.update_period_s or 0.0), quantum_w=quantum_w)
         assert domain.boundary is not None  # a domain with power has one
-        channel = Channel(
-            name=domain.name, boundary=domain.boundary, provenance=Provenance.SIMULATED, kernel=kernel
-        )
+        channel = Channel(name=domain.name, boundary=domain.boundary, provenance=Provenance.SIMULATED, kernel=kernel)
         return EnergyTrace(
             clock=self.clock, channel=channel, power_w=power_w, start_ns=int(edges_ns[0]), edges_ns=edges_ns
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +185,7 @@ class SimulatedRuntimeSession:
 
     def _derive(self, copies: NDArray[np.int64]) -> SimulatedRuntimeSession:
         other = SimulatedRuntimeSession(self.model, self._host, self._spec, self._seed, copies=copies.tolist())
-        other._variation = self._variation  # noqa: SLF001  one machine varies, not each of its sessions alike
+        other._variation = self._variation
         return other
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class VirtualHost:
         """Returns the energy that had left the rail at each instant, (k,) J."""
         times_s, energies_j = np.concatenate(self._times_s), np.concatenate(self._energies_j)
         self._times_s, self._energies_j = [times_s], [energies_j]
-        return np.interp((at_ns - self._origin_ns) * 1e-9, times_s, energies_j)
+        return np.asarray(np.interp((at_ns - self._origin_ns) * 1e-9, times_s, energies_j), np.float64)
 
     def forget(self) -> None:
         """Drops the past, which no recording needs any more; the clock and the energy go on."""

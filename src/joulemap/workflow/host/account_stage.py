@@ -1,4 +1,4 @@
-"""The stage ``attribute_energy`` of a run on this machine: windows to energies, whole blocks to an account, an audit."""
+"""The stage ``attribute_energy`` of a run on this machine: windows to energies, whole blocks to an account."""
 
 from __future__ import annotations
 
@@ -90,8 +90,7 @@ def _whole_blocks(
     energies = [
         energy
         for energy in measured
-        if energy is not None
-        and (energy.window.load.kind is LoadKind.IDLE or energy.window.block not in unseen)
+        if energy is not None and (energy.window.load.kind is LoadKind.IDLE or energy.window.block not in unseen)
     ]
     kept = context.request.repeats - len(unseen)
     if not unseen:

@@ -100,12 +100,8 @@ class _Report:
     journal: RunJournal
 
     def generate_report(self, done: Accounted) -> Accounted:
-        result = build_host_result(
-            done, run_id=self.run_id, checkpoints=self.journal.checkpoints, bundle=self.name
-        )
-        write_host_sections(
-            self.writer, done, result, timings=self.journal.timings, log=self.journal.lines
-        )
+        result = build_host_result(done, run_id=self.run_id, checkpoints=self.journal.checkpoints, bundle=self.name)
+        write_host_sections(self.writer, done, result, timings=self.journal.timings, log=self.journal.lines)
         self.writer.commit(validity=str(done.validity))
         return done
 

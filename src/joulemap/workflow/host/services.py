@@ -29,9 +29,7 @@ def open_services(request: HostRequest) -> tuple[Runtime, MeterAccess]:
     chosen = choose_runtime(request.runtime, request.session.model)
     if chosen.traits.simulated:
         host = VirtualHost()
-        return SimulatedRuntime(host, seed=request.seed), simulated_access(
-            host, seed=request.seed, rest=host.rest
-        )
+        return SimulatedRuntime(host, seed=request.seed), simulated_access(host, seed=request.seed, rest=host.rest)
     chosen.version()
     if request.meters == (_SIMULATED,):
         activity = ActivityHost()

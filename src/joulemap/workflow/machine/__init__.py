@@ -1,1 +1,1 @@
-"""Probes of the machine under a measurement: each reads files below a root folder and knows nothing of a runtime."""
+"""Probes of the machine under a measurement, and the doctor that reads them out; they must not know a measurement."""

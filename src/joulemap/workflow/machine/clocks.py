@@ -21,7 +21,9 @@ def probe_clocks(tree: MachineTree) -> tuple[MachineFact, ...]:
     if not source:
         return (unknown("clock_source", "the kernel does not say which clock it uses"),)
     if source in _QUICK:
-        return (MachineFact(key="clock_source", value=source, state=FactState.OK, detail=f"{source}: read in tens of ns"),)
+        return (
+            MachineFact(key="clock_source", value=source, state=FactState.OK, detail=f"{source}: read in tens of ns"),
+        )
     offered = (tree.read(f"{_SOURCE}/available_clocksource") or "").split()
     better = next((name for name in offered if name in _QUICK), "")
     return (

@@ -35,7 +35,9 @@ def _governor(tree: MachineTree) -> MachineFact:
         return unknown("cpu_governor", _ABSENT)
     value = ", ".join(found)
     if set(found) <= _STEADY:
-        return MachineFact(key="cpu_governor", value=value, state=FactState.OK, detail="the clock is not lowered by load")
+        return MachineFact(
+            key="cpu_governor", value=value, state=FactState.OK, detail="the clock is not lowered by load"
+        )
     note = "the clock follows the load: windows of light and of heavy loads run at different clocks"
     return MachineFact(
         key="cpu_governor",

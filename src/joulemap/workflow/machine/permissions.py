@@ -16,8 +16,8 @@ WHY_ROOT_ONLY = (
 )
 RAPL_RULE = (
     "sudo groupadd -f powercap && sudo usermod -aG powercap $USER && "
-    "echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", RUN+=\"/bin/chgrp -R powercap /sys%p\", "
-    "RUN+=\"/bin/chmod -R g+r /sys%p\"' | sudo tee /etc/udev/rules.d/70-powercap.rules && "
+    'echo \'SUBSYSTEM=="powercap", ACTION=="add", RUN+="/bin/chgrp -R powercap /sys%p", '
+    'RUN+="/bin/chmod -R g+r /sys%p"\' | sudo tee /etc/udev/rules.d/70-powercap.rules && '
     "sudo udevadm control --reload && sudo udevadm trigger --subsystem-match=powercap --action=add"
     "   (then log in again)"
 )
@@ -47,10 +47,10 @@ def _rapl(tree: MachineTree) -> MachineFact:
     if not counters:
         return unknown("rapl_access", "the system shows no RAPL counter")
     if any(tree.read(path) is not None for path in counters):
-        return MachineFact(key="rapl_access", value="readable", state=FactState.OK, detail="RAPL's counters can be read")
-    return MachineFact(
-        key="rapl_access", value="denied", state=FactState.BAD, detail=WHY_ROOT_ONLY, fix=RAPL_RULE
-    )
+        return MachineFact(
+            key="rapl_access", value="readable", state=FactState.OK, detail="RAPL's counters can be read"
+        )
+    return MachineFact(key="rapl_access", value="denied", state=FactState.BAD, detail=WHY_ROOT_ONLY, fix=RAPL_RULE)
 
 
 def _capabilities(tree: MachineTree) -> int | None:
@@ -78,8 +78,8 @@ def _perf(tree: MachineTree) -> MachineFact:
         value="denied",
         state=FactState.DOUBTFUL,
         detail=f"perf_event_paranoid is {paranoid}: the power events of the whole machine are for CAP_PERFMON alone",
-        fix="sudo setcap cap_perfmon=ep $(readlink -f $(command -v python3))   (gives it to that interpreter, whoever runs"
-        " it; take it back with setcap -r)",
+        fix="sudo setcap cap_perfmon=ep $(readlink -f $(command -v python3))   (for whoever runs that interpreter;"
+        " take it back with setcap -r)",
     )
 
 

@@ -11,7 +11,7 @@ from joulemap.errors import JoulemapError
 from joulemap.meters.live.discovery import discover
 from joulemap.records.live.domain import DomainReading, MeterCandidate
 from joulemap.runtimes.registry import runtime, runtime_names
-from joulemap.workflow.check import Check
+from joulemap.workflow.machine.check import Check
 
 __all__ = ["HOST", "check_host", "check_meters", "check_runtimes"]
 

@@ -17,8 +17,8 @@ from joulemap.firmware.boards.registry import board, board_names
 from joulemap.firmware.toolchains.cache import default_cache_dir
 from joulemap.firmware.toolchains.registry import toolchain
 from joulemap.records.host.machine import MachineFact
-from joulemap.workflow.check import Check
-from joulemap.workflow.doctor_host import HOST, check_host
+from joulemap.workflow.machine.check import Check
+from joulemap.workflow.machine.doctor_host import HOST, check_host
 from joulemap.workflow.machine.survey import survey_machine
 
 __all__ = ["HOST", "BoardStatus", "Check", "Verdict", "check_environment", "diagnose", "survey_boards"]

@@ -48,7 +48,10 @@ def host_options(command: Any) -> Any:
             ),
             click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host: threads of the runtime."),
             click.option(
-                "--precision", default="", metavar="NAME", help="Host: precision that the run is held to; no conversion."
+                "--precision",
+                default="",
+                metavar="NAME",
+                help="Host: precision that the run is held to; no conversion.",
             ),
             click.option("--provider", default="", metavar="NAME", help="Host: execution provider or delegate."),
             click.option(
