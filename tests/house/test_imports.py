@@ -29,7 +29,8 @@ _VENDORS = {
 _NEVER = {"scipy", "pandas", "tensorflow", "jinja2"}
 # what a registry names beside its members: ground that they may share
 _GROUND = {"formats": {"bundle", "bundle_writer", "parquet"}}
-_CATCH_ALL_ROOTS = {"cli/main.py", "firmware/boards/virtual_m33/worker.py", "formats/joulescope/jls_child.py"}
+_CATCH_ALL_ROOTS = {"cli/main.py", "firmware/boards/virtual_m33/worker.py", "formats/joulescope/jls_child.py",
+                    "meters/live/sampling/entry.py"}  # fmt: skip
 
 
 def list_registries() -> list[Path]:

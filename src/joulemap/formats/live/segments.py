@@ -16,6 +16,7 @@ from joulemap.records.live.capture_header import CaptureHeader
 from joulemap.records.live.capture_layout import (
     HEAD_B,
     MAGIC,
+    OWNER_LOST,
     Block,
     BlockKind,
     ClockReading,
@@ -105,7 +106,7 @@ def read_capture(path: Path, log: FindingLog) -> Capture:
     if not gathering.ended:
         log.add(
             "capture_unfinished",
-            "the recording was ended from outside; what it had written is here, up to its last block",
+            "the recording was killed; what it had written until then is here",
         )
     return Capture(
         header=gathering.header,
@@ -175,7 +176,7 @@ def _take(block: Block, gathering: _Gathering) -> None:
             CaptureNote(slug=str(told["slug"]), message=str(told["message"]), at_ns=int(told["at_ns"]))
         )
     elif block.kind == BlockKind.END:
-        gathering.ended = True
+        gathering.ended = json.loads(block.payload).get("reason") != OWNER_LOST
 
 
 def _join(parts: list[SampleRows], domains: int) -> SampleRows:

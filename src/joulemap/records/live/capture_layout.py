@@ -35,6 +35,7 @@ __all__ = [
     "EXTRA_TICK",
     "HEAD_B",
     "MAGIC",
+    "OWNER_LOST",
     "Block",
     "BlockKind",
     "ClockReading",
@@ -50,6 +51,9 @@ __all__ = [
 MAGIC: Final = b"JMLIVE1\n"
 EXTRA_TICK: Final = 0xFFFFFFFF
 """Tick of a reading that was asked for between two deadlines."""
+
+OWNER_LOST: Final = "owner lost"
+"""Reason in an end block of a process that ended because its owner was gone."""
 
 _SYNC: Final = b"JMB1"
 _HEAD: Final = struct.Struct("<4sHHIII")

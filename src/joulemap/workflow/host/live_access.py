@@ -25,7 +25,7 @@ def open_live_access(request: HostRequest) -> MeterAccess:
 
     Raises:
         UsageError: a name means nothing (``meter-unknown``).
-        SetupError: none can be read (``no-meter``), or a named one cannot (``meter-unusable``).
+        SetupError: none can be read (``no-live-meter``), or a named one cannot (``meter-unusable``).
     """
     found = [
         meter
@@ -36,7 +36,7 @@ def open_live_access(request: HostRequest) -> MeterAccess:
         raise SetupError(
             "none of the meters here tells power",
             hint="joulemap meters lists what each of them reads; name one with --meter",
-            slug="no-meter",
+            slug="no-live-meter",
         )
     if not request.meters:
         found = found[:1]

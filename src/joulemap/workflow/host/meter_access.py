@@ -7,17 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joulemap.analysis.host.parts import MeterLimits
-from joulemap.analysis.intervals.uncertainty import limit_std
+from joulemap.analysis.recorded.gain import live_errors
+from joulemap.estimate import Provenance
 from joulemap.meters.live.base import RecordingSession
-from joulemap.records.finding import Finding, Severity
+from joulemap.records.finding import Finding
 from joulemap.records.live.domain import DomainReading, LiveDomain
 from joulemap.runtimes.simulated.meter import EnergySource, SimulatedMeterSpec, SimulatedSession, counter_spec
 
-__all__ = ["ASSUMED_GAIN_LIMIT", "MeterAccess", "declared_limits", "simulated_access"]
-
-ASSUMED_GAIN_LIMIT = 0.05
-"""Limit of the gain of a meter whose maker declares none, rectangular, until it is calibrated (METHODS 2)."""
-
+__all__ = ["MeterAccess", "declared_limits", "simulated_access"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeterAccess:
@@ -91,22 +88,18 @@ def declared_limits(access: MeterAccess, names: tuple[str, ...]) -> tuple[MeterL
         access: the meter.
         names: of the domains.
     """
-    gains = [access.domains[name].gain_std if name in access.domains else None for name in names]
-    known = [gain for gain in gains if gain is not None]
-    offset_w = access.offset_std_w * len(names)
-    if len(known) == len(gains):
-        return (
-            MeterLimits(gain_std=max(known), offset_std_w=offset_w, noise_std_w=access.noise_std_w),
-            (),
-        )
-    message = (
-        f"the maker of {', '.join(names)} declares no accuracy:"
-        f" +-{ASSUMED_GAIN_LIMIT:.0%} is assumed in every interval until it is calibrated"
-    )
+    domains = [access.domains.get(name) for name in names]
+    errors = [
+        live_errors(name, None, Provenance.MEASURED_COUNTER)
+        if domain is None
+        else live_errors(name, domain.gain_std, domain.provenance)
+        for name, domain in zip(names, domains, strict=True)
+    ]
+    findings = tuple(finding for error in errors for finding in error.findings)
     limits = MeterLimits(
-        gain_std=limit_std(ASSUMED_GAIN_LIMIT),
-        offset_std_w=offset_w,
+        gain_std=max(error.gain_std for error in errors),
+        offset_std_w=access.offset_std_w * len(names),
         noise_std_w=access.noise_std_w,
-        rectangular=True,
+        rectangular=bool(findings),
     )
-    return limits, (Finding(slug="meter_gain_assumed", severity=Severity.WARNING, message=message),)
+    return limits, findings

@@ -53,7 +53,7 @@ def profile_host(
 
     Raises:
         UsageError: an unknown name, or a bundle that exists.
-        SetupError: no meter can be read (``no-meter``), something is not installed, the output cannot be written.
+        SetupError: no meter can be read (``no-live-meter``), something is not installed, the output cannot be written.
         InputError: the model or its input is rejected.
         PowerError: nothing was recorded.
     """

@@ -24,7 +24,7 @@ def open_services(request: HostRequest) -> tuple[Runtime, MeterAccess]:
 
     Raises:
         UsageError: an unknown name, or a file that the runtime does not load.
-        SetupError: the runtime is not installed (``missing-extra``), or no meter can be read (``no-meter``).
+        SetupError: the runtime is not installed (``missing-extra``), or no meter can be read (``no-live-meter``).
     """
     chosen = choose_runtime(request.runtime, request.session.model)
     if chosen.traits.simulated:

@@ -31,7 +31,7 @@ from joulemap.meters.live.sampling.ring import RingWriter
 from joulemap.meters.live.sampling.stream import MeterStream
 from joulemap.meters.live.sampling.writer import CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
-from joulemap.records.live.capture_layout import BlockKind, encode_block, encode_clocks, encode_samples
+from joulemap.records.live.capture_layout import OWNER_LOST, BlockKind, encode_block, encode_clocks, encode_samples
 
 __all__ = ["main"]
 
@@ -47,6 +47,7 @@ class _OwnerTime:
         self._poll = select.poll()
         self._poll.register(0, select.POLLIN | select.POLLHUP)
         self.told_to_stop = False
+        self.ended_by = "stopped"
 
     @staticmethod
     def now_ns() -> int:
@@ -61,13 +62,15 @@ class _OwnerTime:
         end_ns = time.monotonic_ns() + span_ns
         while True:
             if self.told_to_stop or (self._parent and os.getppid() != self._parent):
+                self.ended_by = "terminated" if self.told_to_stop else OWNER_LOST
                 return (Command.STOP,)
             left_ms = (end_ns - time.monotonic_ns()) // 1_000_000
             if self._poll.poll(max(min(left_ms, 500), 0)):
                 said = os.read(0, 64)
-                return tuple(Command(sign) for sign in said.decode("ascii", "replace") if sign in "rpgq") or (
-                    (Command.STOP,) if not said else ()
-                )
+                if not said:
+                    self.ended_by = OWNER_LOST
+                    return (Command.STOP,)
+                return tuple(Command(sign) for sign in said.decode("ascii", "replace") if sign in "rpgq")
             if left_ms <= 0:
                 return ()
 
@@ -161,7 +164,7 @@ def _run(plan: SamplingPlan) -> None:
     gc.collect()
     gc.disable()  # a collection is a pause of milliseconds; the loop makes no cycles
     loop.run()
-    _answer({"end": capture.end("stopped")})
+    _answer({"end": capture.end(owner.ended_by)})
     for stream in capture.streams:
         if not stream.threaded:
             stream.close()
