@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
 from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
-from joulemap.runtimes.graphs.macs import count_macs
+from joulemap.runtimes.graphs.macs import Shape, count_macs
 from joulemap.runtimes.graphs.onnx_graph import (
     build_bare_graph,
     import_onnx,
@@ -180,7 +180,8 @@ class OnnxRuntimeSession:
             self._session = self._setup.open(self._source(), optimise=False)
             self._bind()
         events = self._events(1)[0]
-        self._operators = tuple(_operator(k, event, names) for k, event in enumerate(events))
+        held = _Weights.of(self._graph)
+        self._operators = tuple(_operator(k, event, names, held) for k, event in enumerate(events))
         positions = [_position(event["name"]) for event in events]
         if graph is not None and None not in positions and len(set(positions)) == len(positions):
             self._nodes = tuple(p for p in positions if p is not None)
@@ -323,18 +324,58 @@ def _position(name: str) -> int | None:
     return int(own) if own.isdecimal() else None
 
 
-def _operator(index: int, event: dict[str, Any], names: Sequence[str]) -> HostOperator:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weights:
+    """Inputs of the nodes of a graph, and shape and bytes of those that are weights."""
+
+    inputs: tuple[tuple[str, ...], ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes_b: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Any) -> _Weights:
+        if graph is None:
+            return cls()
+        tensors = graph.graph.initializer
+        return cls(
+            inputs=tuple(tuple(node.input) for node in graph.graph.node),
+            shapes={tensor.name: tuple(tensor.dims) for tensor in tensors},
+            sizes_b={tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors},
+        )
+
+    def complete(self, position: int | None, told: Sequence[Shape]) -> tuple[list[Shape], int]:
+        """Returns the shapes of all inputs of a node, and the bytes of its weights.
+
+        A profile leaves out weights that a kernel has packed for itself; these are taken from the graph.
+        """
+        if position is None or position >= len(self.inputs):
+            return list(told), 0
+        rest = list(told)
+        shapes: list[Shape] = []
+        for name in self.inputs[position]:
+            if name in self.shapes:
+                shapes.append(self.shapes[name])
+                if rest and rest[0] == self.shapes[name]:
+                    rest.pop(0)
+            elif name and rest:
+                shapes.append(rest.pop(0))
+        return shapes, sum(self.sizes_b.get(name, 0) for name in self.inputs[position])
+
+
+def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: _Weights) -> HostOperator:
     told = event.get("args", {})
     inputs, outputs = (_shapes(told.get(key)) for key in ("input_type_shape", "output_type_shape"))
     op = str(told.get("op_name", ""))
     position = _position(event["name"])
     name = names[position] if names and position is not None else event["name"].removesuffix("_kernel_time")
-    held_b = sum(int(told.get(key) or 0) for key in ("parameter_size", "activation_size", "output_size"))
+    read, weights_b = weights.complete(position, [shape for _, shape in inputs])
+    held_b = weights_b or int(told.get("parameter_size") or 0)
+    held_b += sum(int(told.get(key) or 0) for key in ("activation_size", "output_size"))
     return HostOperator(
         index=index,
         op=op,
         name=name,
-        macs=count_macs(op, [shape for _, shape in inputs], [shape for _, shape in outputs]),
+        macs=count_macs(op, read, [shape for _, shape in outputs]),
         bytes=held_b,
         provider=str(told.get("provider", "")),
         dtype=_DTYPES.get(inputs[0][0] if inputs else outputs[0][0] if outputs else "", ""),

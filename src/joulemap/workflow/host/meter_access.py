@@ -16,6 +16,7 @@ from joulemap.runtimes.simulated.meter import EnergySource, SimulatedMeterSpec, 
 
 __all__ = ["MeterAccess", "declared_limits", "simulated_access"]
 
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeterAccess:
     """A meter that can be recorded.
