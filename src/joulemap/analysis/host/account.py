@@ -17,6 +17,7 @@ from joulemap.analysis.headline import BOXCAR_BANDWIDTH
 from joulemap.analysis.host.latency import QUANTILES, estimate_mean, estimate_quantile
 from joulemap.analysis.host.parts import HostFit, MeterLimits, fit_parts
 from joulemap.analysis.host.window_energy import WindowEnergy
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Term, estimate, limit_std, mean_term
 from joulemap.analysis.metrics import frames_per_joule, ops_per_joule
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
@@ -154,6 +155,7 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
     reach_w = mean_w - idle_w if idle_w is not None and idle_w < mean_w else mean_w
     provenance = weakest([Provenance.MODELLED, measured.provenance])
     figures: list[Quantity] = []
+    draws = MonteCarlo(draws=20_000)  # kept between the operators; the limits themselves are guesses to 1 %
     for duration_s in durations_s:
         if not math.isfinite(duration_s):
             figures.append(Unavailable(reason="time_unknown"))
@@ -161,7 +163,9 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
         value_j = held_j * float(duration_s) / total_s
         power = Term(name="power", std=limit_std(reach_w * float(duration_s)), rectangular=True)
         clock = Term(name="perturbation", std=value_j * limit_std(abs(fit.overhead or 0.0)))
-        figures.append(estimate(value_j, [power, clock], provenance=provenance, boundary=measured.boundary))
+        figures.append(
+            estimate(value_j, [power, clock], provenance=provenance, boundary=measured.boundary, monte_carlo=draws)
+        )
     return tuple(figures)
 
 

@@ -54,7 +54,7 @@ def estimate_quantile(
     values = np.concatenate(list(series))
     ordered = np.sort(values)
     at = float(np.quantile(ordered, probability))
-    above = [(part > at).astype(np.float64) for part in series]
+    above = [(part >= at).astype(np.float64) for part in series]
     independent = math.fsum(effective_count(part) if part.std() > 0 else float(part.size) for part in above)
     whole = int(independent)
     ranks = quantile_ranks(whole, probability) if whole else None

@@ -39,13 +39,16 @@ def read_graph(path: Path) -> Any:
     """
     onnx = import_onnx()
     try:
-        return onnx.load(str(path))
+        model = onnx.load(str(path))
     except (OSError, ValueError, RuntimeError, onnx.onnx_cpp2py_export.checker.ValidationError) as error:
         raise _unreadable(path, error) from error
     except Exception as error:
         if type(error).__module__.startswith("google.protobuf"):
             raise _unreadable(path, error) from error
         raise
+    if not model.graph.node:
+        raise _unreadable(path, ValueError("it holds no node"))
+    return model
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:

@@ -1,7 +1,7 @@
 """Joules per token of anything that yields tokens: a function is called again and again under a meter.
 
-The first token carries the work on the prompt (prefill), the others are decoding. Both are told apart by the instants at
-which tokens come, so the meter must renew its value several times within each.
+The first token carries the work on the prompt (prefill), the others are decoding. Both are told apart by the instants
+at which tokens come, so the meter must renew its value several times within each.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def measure_generator(
     meter.session.start()
     calls: list[NDArray[np.int64]] = []
     try:
-        for _ in range(max(repeats, 2)):
-            calls.append(_stamps(generate, clock))
+        calls.extend(_stamps(generate, clock) for _ in range(max(repeats, 2)))
         meter.rest(3.0 * (meter.update_period_s or 0.1))
     finally:
         recording = meter.session.stop()
@@ -89,8 +88,7 @@ def measure_generator(
 def _stamps(generate: Callable[[], Iterable[object]], clock: Callable[[], int]) -> NDArray[np.int64]:
     """Returns the start of a call and the instant of each token, (1 + tokens,) ns."""
     stamps = [clock()]
-    for _ in generate():
-        stamps.append(clock())
+    stamps.extend(clock() for _ in generate())
     if len(stamps) < 2:
         raise InputError("the function yields no token", hint="give one that yields them one by one", slug="no-token")
     return np.array(stamps, np.int64)
