@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from joulemap.report.view.colors import NEUTRAL
-from joulemap.report.view.host_facts import format_members
+from joulemap.report.view.host.facts import format_members
 from joulemap.report.view.page import HotspotRow, HotspotTable
 from joulemap.report.view.text import DASH, format_quantity, format_share, format_supported, format_time, printable
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joulemap.report.view.host_facts import format_members, host_figures, is_host, label_energy
+from joulemap.report.view.host.facts import format_members, host_figures, is_host, label_energy
 from joulemap.report.view.text import (
     DASH,
     format_cycles,

@@ -12,7 +12,7 @@ from joulemap.records.finding import Finding, Validity
 from joulemap.report.view.colors import NEUTRAL, assign_colors
 from joulemap.report.view.cures import CURES
 from joulemap.report.view.flame import build_flame
-from joulemap.report.view.host_facts import host_command, host_figures, host_instrument, host_machine, is_host
+from joulemap.report.view.host.facts import host_command, host_figures, host_instrument, host_machine, is_host
 from joulemap.report.view.hotspots import build_tables
 from joulemap.report.view.page import Badge, BudgetShare, FindingRow, PageView
 from joulemap.report.view.profile import build_profile_view

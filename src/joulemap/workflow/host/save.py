@@ -11,6 +11,7 @@ from joulemap.formats.bundle_writer import BundleWriter
 from joulemap.formats.registry import LAYERS, LOG, RESULT, RUN, add_lane, add_table, add_timeline, add_trace
 from joulemap.records.host.campaign import LoadWindow
 from joulemap.records.instrument import ErrorDistribution, InstrumentSpec
+from joulemap.runtimes.simulated.runtime import SimulatedRuntimeSession
 from joulemap.trace import EnergyTrace
 from joulemap.workflow.environment import describe_environment
 from joulemap.workflow.host.context import Accounted
@@ -21,6 +22,7 @@ from joulemap.workflow.journal import StageTiming
 from joulemap.workflow.plain import plain
 from joulemap.workflow.recordings.recording_bundle import section_name
 from joulemap.workflow.result import SCHEMA, SCHEMA_VERSION
+from joulemap.workflow.score import TRUTH_PATH, TRUTH_SCHEMA
 
 __all__ = ["write_host_sections"]
 
@@ -77,7 +79,22 @@ def write_host_sections(
         add_trace(writer, section_name(trace.channel.name), trace, folder="recording")
     for lane in done.recording.lanes:
         add_lane(writer, f"recording/{section_name(lane.name)}.lane.parquet", lane)
+    if isinstance(done.session, SimulatedRuntimeSession):
+        writer.write_json(TRUTH_PATH, _truth(done, done.session), schema=TRUTH_SCHEMA, optional=True)
     writer.write_text(LOG, "".join(f"{line}\n" for line in log), schema="joulemap.log")
+
+
+def _truth(done: Accounted, session: SimulatedRuntimeSession) -> dict[str, object]:
+    """Returns what the simulated machine really took, for ``score``: the same mean inference for every window."""
+    truth = session.truth
+    inference = {
+        "run_factor": 1.0,
+        "gate_j": truth.total_j,
+        "gap_j": truth.gap_j,
+        "layer_j": [float(energy_j) for energy_j in truth.energy_j],
+    }
+    captures = [{"index": energy.window.block + 1, **inference} for energy in shown_windows(done)]
+    return {"schema": TRUTH_SCHEMA, "schema_version": 1, "count": 1, "captures": captures}
 
 
 def _around(trace: EnergyTrace, window: LoadWindow) -> EnergyTrace:
