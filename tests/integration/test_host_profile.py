@@ -188,10 +188,18 @@ def test_the_simulated_machine_runs_from_the_command_line(simulated_run: tuple[P
     assert run["request"]["model"] == "attention.onnx"
 
 
-@pytest.mark.parametrize("arguments", [["map", "{run}"], ["map", "{run}", "--by", "op"], ["score", "{run}", "--max-error", "0.05"], ["report", "{run}", "--html",
-                         "{out}/p.html"], ["report", "{run}", "--markdown", "{out}/p.md"],
-                         ["export", "{run}", "--to", "perfetto", "-o", "{out}/p.pftrace"],
-                         ["export", "{run}", "--to", "csv", "-o", "{out}/p.csv"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["map", "{run}"],
+        ["map", "{run}", "--by", "op"],
+        ["score", "{run}", "--max-error", "0.05"],
+        ["report", "{run}", "--html", "{out}/p.html"],
+        ["report", "{run}", "--markdown", "{out}/p.md"],
+        ["export", "{run}", "--to", "perfetto", "-o", "{out}/p.pftrace"],
+        ["export", "{run}", "--to", "csv", "-o", "{out}/p.csv"],
+    ],
+)
 def test_the_bundle_is_read_by_every_command(
     simulated_run: tuple[Path, dict[str, Any]], tmp_path: Path, arguments: list[str]
 ) -> None:
@@ -249,8 +257,8 @@ def test_inputs_of_a_file_are_taken_and_wrong_ones_refused(tmp_path: Path) -> No
     good, bad = tmp_path / "good.npz", tmp_path / "bad.npz"
     np.savez(good, x=np.zeros((2, 16, 64), np.float32))
     np.savez(bad, x=np.zeros((2, 16, 63), np.float32))
-    flags: list[str | Path] = ["profile", model, "--target", "host", "--meter", "simulated", "--window-s", "0.1", "--repeats", "2",
-             "--operators", "0", "--json"]  # fmt: skip
+    flags: list[str | Path] = ["profile", model, "--target", "host", "--meter", "simulated", "--json"]
+    flags += ["--window-s", "0.1", "--repeats", "2", "--operators", "0"]
     taken = call(*flags, "--input", good, "-o", tmp_path / "a.jm")
     assert taken.code == 0, taken.err
     refused = call(*flags, "--input", bad, "-o", tmp_path / "b.jm")
