@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from joulemap.errors import SetupError, UsageError
+from joulemap.errors import InputError, SetupError, UsageError
 from joulemap.formats.bundle import read_bundle
 from joulemap.formats.registry import list_traces, load_table, load_timeline
 from joulemap.meters.live.kit.fake_tree import FakeTree, TreePlan
@@ -298,3 +298,18 @@ def test_a_simulated_runtime_needs_no_meter(tmp_path: Path) -> None:
     runtime, access = open_services(request(tmp_path / "x.onnx", runtime="simulated", meters=()))
     assert runtime.traits.simulated
     assert access.simulated
+
+
+def test_nothing_is_left_behind_when_the_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = find_model("attention", tmp_path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with FakeTree(TreePlan(), root=tmp_path / "tree") as tree:
+        session = SessionRequest(model=model)  # its batch is open
+        with pytest.raises(InputError):
+            profile_host(HostRequest(session=session, meters=(f"powercap:root={tree.root}",)), tmp_path / "run.jm")
+    assert not list(scratch.iterdir())
+    assert not list(tmp_path.glob("*.jm*"))
+    assert not list(tmp_path.glob(".run*"))

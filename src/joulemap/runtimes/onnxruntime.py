@@ -131,15 +131,15 @@ class OnnxRuntimeSession:
     @property
     def model(self) -> HostModel:
         """What is executed; operators are known once inputs were fed."""
-        data = self._path.read_bytes()
+        digest, size_b = _digest(self._path)
         return HostModel(
             name=self._path.stem,
-            sha256=sha256(data).hexdigest(),
-            size_b=len(data),
+            sha256=digest,
+            size_b=size_b,
             inputs=tuple(map(_tensor, self._session.get_inputs())),
             outputs=tuple(map(_tensor, self._session.get_outputs())),
             operators=self._operators,
-            constants_b=_constants_b(self._graph) if self._graph is not None else len(data),
+            constants_b=_constants_b(self._graph) if self._graph is not None else size_b,
             runtime=f"onnxruntime {_import().__version__}",
         )
 
@@ -275,6 +275,13 @@ def _import() -> Any:
         ) from error
     import_onnx()
     return onnxruntime
+
+
+@functools.lru_cache(maxsize=4)
+def _digest(path: Path) -> tuple[str, int]:
+    """Returns SHA-256 and size of a file, read once a run."""
+    data = path.read_bytes()
+    return sha256(data).hexdigest(), len(data)
 
 
 def _is_refusal(error: Exception) -> bool:

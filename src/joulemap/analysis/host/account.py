@@ -30,6 +30,8 @@ __all__ = ["Measured", "account_host"]
 
 Floats = NDArray[np.float64]
 _GROUP = "g1"
+_DRIFT = 0.02
+"""A change of idle power by less than this share of what the load adds is none that matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,7 +126,8 @@ def _idle(measured: Measured) -> tuple[float | None, tuple[Term, ...], tuple[Fin
     half = powers_w.size // 2
     moved_w = float(powers_w[-half:].mean() - powers_w[:half].mean())
     base_w = float(np.mean([w.power_w for w in measured.windows if w.window.load.kind is LoadKind.BASE]))
-    if abs(moved_w) <= max(0.02 * abs(base_w - value_w), 3.0 * float(powers_w.std(ddof=1)) / math.sqrt(half)):
+    steps_w = math.sqrt(0.5 * float(np.mean(np.diff(powers_w) ** 2)))  # noise that a slow drift does not inflate
+    if abs(moved_w) <= max(_DRIFT * abs(base_w - value_w), 3.0 * steps_w * math.sqrt(2.0 / half)):
         return value_w, (term,), ()
     message = f"idle power moved by {moved_w:+.3g} W of {value_w:.3g} W between the first and the last windows"
     drift = Term(name="idle_drift", std=limit_std(abs(moved_w) / 2.0))

@@ -81,6 +81,7 @@ def measure_generator(
         meter.rest(3.0 * (meter.update_period_s or 0.1))
     finally:
         recording = meter.session.stop()
+        meter.close()
     trace, names, _ = sum_domains(recording)
     return _account(trace, calls, meter, names)
 

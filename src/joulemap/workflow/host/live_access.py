@@ -48,11 +48,13 @@ def open_live_access(request: HostRequest) -> MeterAccess:
     }
     slowest_s = max((domain.update_period_s or 0.0 for domain in domains.values()), default=0.0)
     rate_hz = _RATE_HZ if slowest_s == 0 else min(_RATE_HZ, max(2.0 / slowest_s, 1.0))
+    session = SampledSession(found, rate_hz=rate_hz, live=False)
     return MeterAccess(
         name=", ".join(meter.name for meter in found),
-        session=SampledSession(found, rate_hz=rate_hz, live=False),
+        session=session,
         domains=domains,
         rest=time.sleep,
         simulated=False,
         sample_period_s=1.0 / rate_hz,
+        close=session.discard,
     )

@@ -17,6 +17,10 @@ from joulemap.runtimes.simulated.meter import EnergySource, SimulatedMeterSpec, 
 __all__ = ["MeterAccess", "declared_limits", "simulated_access"]
 
 
+def _nothing() -> None:
+    """Releases nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeterAccess:
     """A meter that can be recorded.
@@ -30,6 +34,7 @@ class MeterAccess:
         offset_std_w: declared, W.
         noise_std_w: of one sample, W.
         sample_period_s: how often it is read, s; 0.0 for as often as it renews its value.
+        close: releases what it holds, started or not; idempotent.
     """
 
     name: str
@@ -40,6 +45,7 @@ class MeterAccess:
     offset_std_w: float = 0.0
     noise_std_w: float = 0.0
     sample_period_s: float = 0.0
+    close: Callable[[], None] = _nothing
 
     @property
     def update_period_s(self) -> float | None:

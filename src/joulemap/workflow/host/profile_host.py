@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,15 +61,18 @@ def profile_host(
     journal = journal or RunJournal()
     run_id = uuid.uuid4().hex
     runtime, access = services(request)
-    writer = BundleWriter(
-        output,
-        kind="profile",
-        run_id=run_id,
-        tool={"name": "joulemap", "version": __version__},
-        created=now().isoformat(timespec="seconds"),
-        force=force,
-    )
-    with writer:
+    with contextlib.ExitStack() as held:
+        held.callback(access.close)
+        writer = held.enter_context(
+            BundleWriter(
+                output,
+                kind="profile",
+                run_id=run_id,
+                tool={"name": "joulemap", "version": __version__},
+                created=now().isoformat(timespec="seconds"),
+                force=force,
+            )
+        )
         report = _Report(writer=writer, run_id=run_id, name=output.name, journal=journal)
         started = Started(request=request, progress=journal)
         ready = grow(started, Ready, runtime=runtime, access=access)

@@ -18,7 +18,7 @@ _MOST_SLICES = 60_000
 def build_host_timeline(
     model: HostModel, window: LoadWindow, durations_s: NDArray[np.float64], clock: Clock
 ) -> Timeline:
-    """Returns the run, then each inference followed by its operators, as far as they are not too many to show.
+    """Returns the run, its inferences, and the operators of as many of them in the middle as can be shown.
 
     Inferences are where they were timed; inside each, operators have their mean shares in order of execution: nothing
     says where they were in this very inference.
@@ -29,49 +29,53 @@ def build_host_timeline(
         durations_s: (operators,) mean times, s; NaN counts as 0.
         clock: of the window.
     """
-    latency_s = window.latency_s
-    size = len(model.operators)
+    latency_s = window.latency_s if window.latency_s.size <= _MOST_SLICES else np.empty(0)
     ends_s = np.cumsum(latency_s)
     slack_s = max(window.duration_s - float(ends_s[-1]), 0.0) if latency_s.size else 0.0
     starts_s = ends_s - latency_s + 0.5 * slack_s
-    inferences = latency_s.size if latency_s.size <= _MOST_SLICES else 0
-    operators = size if inferences * (size + 1) <= _MOST_SLICES and np.nansum(durations_s) > 0 else 0
-    start = [np.array([0.0])]
-    end = [np.array([window.duration_s])]
-    names = [np.zeros(1, np.int32)]
-    kinds = [np.zeros(1, np.int32)]
-    if inferences:
-        inner = _inside(durations_s, operators, float(latency_s.mean()))
-        scale = latency_s / float(latency_s.mean())
-        start.append((starts_s[:, None] + scale[:, None] * np.concatenate([[0.0], inner[0]])).ravel())
-        stop_s = np.concatenate([[float(latency_s.mean())], inner[1]])
-        end.append((starts_s[:, None] + scale[:, None] * stop_s).ravel())
-        names.append(np.tile(np.arange(1, operators + 2, dtype=np.int32), inferences))
-        kinds.append(np.tile(np.array([1] + [2] * operators, np.int32), inferences))
+    operators = len(model.operators) if float(np.nansum(durations_s)) > 0 else 0
+    shown = _middle(latency_s.size, (_MOST_SLICES - latency_s.size) // operators) if operators else slice(0, 0)
+    start = [np.array([0.0]), starts_s]
+    end = [np.array([window.duration_s]), starts_s + latency_s]
+    if operators and latency_s.size:
+        inner = _inside(durations_s, float(latency_s.mean()))
+        start.append((starts_s[shown, None] + latency_s[shown, None] * inner[0]).ravel())
+        end.append((starts_s[shown, None] + latency_s[shown, None] * inner[1]).ravel())
+    placed = sum(part.size for part in start[2:])
+    kinds = np.repeat(np.arange(3, dtype=np.int32), [1, latency_s.size, placed])
+    names = kinds.copy()
+    if placed:
+        names[-placed:] = np.tile(np.arange(2, operators + 2, dtype=np.int32), placed // operators)
     start_ns = window.start_ns + np.rint(np.concatenate(start) * 1e9).astype(np.int64)
     end_ns = window.start_ns + np.rint(np.concatenate(end) * 1e9).astype(np.int64)
-    shown = model.operators[:operators]
+    order = np.lexsort((kinds, start_ns))
     return Timeline(
         clock=clock,
-        start_ns=start_ns,
-        end_ns=np.maximum(end_ns, start_ns),
-        name_index=np.concatenate(names),
-        names=("gate", "inference", *(f"{o.op} #{o.index}" for o in shown)),
+        start_ns=start_ns[order],
+        end_ns=np.maximum(end_ns, start_ns)[order],
+        name_index=names[order],
+        names=("gate", "inference", *(f"{o.op} #{o.index}" for o in model.operators)),
         track_index=np.zeros(start_ns.size, np.int32),
         tracks=("host",),
-        kind_index=np.concatenate(kinds),
+        kind_index=kinds[order],
         kinds=("run", "inference", "layer"),
     )
 
 
-def _inside(
-    durations_s: NDArray[np.float64], operators: int, latency_s: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns starts and ends of the operators inside a mean inference, (operators,) s each."""
-    lengths_s = np.nan_to_num(durations_s[:operators])
-    total_s = float(lengths_s.sum())
-    if total_s > latency_s:
-        lengths_s = lengths_s * (latency_s / total_s)
-    ends_s = np.cumsum(lengths_s)
-    head_s = max(latency_s - float(ends_s[-1]), 0.0) * 0.5 if operators else 0.0
-    return head_s + ends_s - lengths_s, head_s + ends_s
+def _middle(size: int, most: int) -> slice:
+    """Returns the middle of a range, of at most so many."""
+    count = max(min(size, most), 0)
+    first = (size - count) // 2
+    return slice(first, first + count)
+
+
+def _inside(durations_s: NDArray[np.float64], latency_s: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns starts and ends of the operators inside a mean inference, (operators,) as shares of it.
+
+    Times that add up to more than the inference (of a profiler that adds its own) are scaled down to fill it.
+    """
+    shares = np.nan_to_num(durations_s) / latency_s
+    shares /= max(float(shares.sum()), 1.0)
+    ends = np.cumsum(shares)
+    head = 0.5 * (1.0 - float(ends[-1]))
+    return head + ends - shares, head + ends
