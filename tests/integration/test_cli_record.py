@@ -22,10 +22,9 @@ METER = "simulated:mean_w=20,swing_w=10,shape=sine,period_s=0.4"
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 
 
-def record(*arguments: str, cwd: Path, **given: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, "record", *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=120, **given,  # type: ignore[call-overload]
-    )  # fmt: skip
+def record(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, "record", *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
 def document_of(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
@@ -77,7 +76,7 @@ def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Pa
         )
         document = document_of(done)
         assert done.returncode == 0, done.stderr
-        slugs = {finding["slug"] for finding in document["findings"]}  # type: ignore[attr-defined, union-attr]
+        slugs = {finding["slug"] for finding in document["findings"]}  # type: ignore[attr-defined]
         assert "counter_wrapped" in slugs
         for run in document["runs"]:  # type: ignore[attr-defined]
             for name, energy_j in run["energy_j"].items():

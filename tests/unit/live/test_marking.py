@@ -246,4 +246,4 @@ def test_damaged_mark_files_are_left_out_with_a_finding(sink: MarkSink, tmp_path
 def test_the_package_offers_names_late_and_no_others() -> None:
     assert joulemap.mark is Mark
     with pytest.raises(AttributeError, match="nothing_such"):
-        joulemap.nothing_such  # noqa: B018  # type: ignore[attr-defined]
+        joulemap.nothing_such  # type: ignore[attr-defined]  # noqa: B018

@@ -22,7 +22,7 @@ from joulemap.meters.live.sampling.plan import Command, NamedMeter, Priority, Sa
 from joulemap.meters.live.sampling.process import SamplerProcess
 from joulemap.meters.live.sampling.ring import RingReader, RingWriter, open_ring_memory
 from joulemap.meters.live.sampling.stream import MeterStream
-from joulemap.meters.live.sampling.writer import CaptureWriter
+from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader
 from joulemap.records.live.capture_layout import (
     EXTRA_TICK,
@@ -289,6 +289,29 @@ def test_what_waited_for_room_is_written_when_there_is_some(tmp_path: Path) -> N
     capture = read_capture(path, FindingLog())
     assert capture.rows[0].stamp_ns.size == 32
     assert [note.slug for note in capture.notes] == ["capture_unwritable"]
+
+
+def test_a_disk_that_hangs_delays_no_reading(tmp_path: Path) -> None:
+    """A pipe that nobody reads stands for a disk that does not answer."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = BackgroundWriter(CaptureWriter(pipe), kept_b=300_000)
+    block = encode_samples(rows_of(np.arange(4000.0)), 0)
+    for _ in range(8):
+        writer.append(block)  # the third is more than the pipe takes
+    assert not writer.drain(0.05)
+    assert writer.dropped > 0
+    os.set_blocking(reading, True)
+    taken = bytearray()
+    while not writer.drain(0.0):
+        taken += os.read(reading, 1 << 16)
+    writer.close()
+    while more := os.read(reading, 1 << 16):
+        taken += more
+    os.close(reading)
+    kinds = [found.kind for found in decode_blocks(bytes(taken))]
+    assert 1 <= len(kinds) <= 8 - writer.dropped
 
 
 def test_a_block_that_is_damaged_is_skipped_and_the_next_is_found() -> None:
