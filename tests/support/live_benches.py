@@ -237,16 +237,27 @@ def adb_program(folder: Path, battery: str, current: str, devices: str = "R58\td
     )
 
 
-BATTERY = "Current Battery Service state:\n  AC powered: false\n  status: 3\n  level: 57\n  voltage: 3852\n  temperature: 281\n"
+BATTERY = """Current Battery Service state:
+  AC powered: false
+  status: 3
+  level: 57
+  voltage: 3852
+  temperature: 281
+"""
 
 
 @bench("android")
 def _android(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[LiveBench]:
     program = adb_program(folder, BATTERY, "-412345")
-    yield LiveBench(options={"adb": str(program), "serial": "R58", "every_s": "0.05"}, take_away=(folder / "stop").touch)
+    yield LiveBench(
+        options={"adb": str(program), "serial": "R58", "every_s": "0.05"}, take_away=(folder / "stop").touch
+    )
 
 
-DCMI = "\n    Instantaneous power reading:                   220 Watts\n    Power reading state is:                   activated\n"
+DCMI = """
+    Instantaneous power reading:                   220 Watts
+    Power reading state is:                   activated
+"""
 
 
 @bench("ipmi")
@@ -254,7 +265,8 @@ def _ipmi(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[LiveBench]:
     stop = folder / "stop"
     program = write_program(
         folder / "ipmitool",
-        f"import pathlib, sys\nif pathlib.Path({str(stop)!r}).exists(): sys.exit('Could not open device')\nprint({DCMI!r})\n",
+        f"import pathlib, sys\nif pathlib.Path({str(stop)!r}).exists(): sys.exit('Could not open device')\n"
+        f"print({DCMI!r})\n",
     )
     yield LiveBench(options={"command": str(program), "every_s": "0.001"}, take_away=stop.touch)
 

@@ -43,6 +43,8 @@ _ENERGY_MJ = {
     "dram_energy": "DRAM",
 }
 _POWER_MW = {"combined_power": "Combined", "cpu_power": "CPU", "gpu_power": "GPU", "ane_power": "ANE"}
+_END = b"</plist>"
+"""Ends a property list; waiting for the zero byte of the next one would cost an interval."""
 _PARTS = ("CPU", "GPU", "ANE")
 _LARGEST_W = 2_000.0
 _DAMAGE = (ValueError, LookupError, TypeError, AttributeError, expat.ExpatError, plistlib.InvalidFileException)
@@ -124,7 +126,7 @@ class PowermetricsMeter:
         if self._stream is not None:
             return
         own = f"powermetrics --samplers cpu_power,gpu_power -i {self._interval_ms} -f plist"
-        stream = CommandStream(shlex.split(self._address.options.get("command", own)), b"\0", self.take)
+        stream = CommandStream(shlex.split(self._address.options.get("command", own)), _END, self.take)
         try:
             answered = stream.start(self._patience_s)
         except OSError as error:
@@ -157,9 +159,10 @@ class PowermetricsMeter:
             self._stream = None
 
     def take(self, piece: bytes) -> bool:
-        """Adds the energies of one property list; False for what is none."""
+        """Adds the energies of one property list, without its end tag; False for what is none."""
         try:
-            document = plistlib.loads(piece.strip(b"\n"), fmt=plistlib.FMT_XML)
+            text = piece.rpartition(b"\0")[2].strip()  # a zero byte stands before every list but the first
+            document = plistlib.loads(text + _END, fmt=plistlib.FMT_XML)
             elapsed_s = float(document["elapsed_ns"]) * 1e-9
             processor = document["processor"]
             energies = _energies_mj(processor, elapsed_s)
