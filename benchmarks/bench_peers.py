@@ -2,8 +2,8 @@
 
 A fake tree is mounted over /sys/class in a mount namespace of its own, so that the others read it unmodified; that
 needs root and ``unshare``. The others live in an environment of their own (``build/peers``): ``--install`` makes it,
-the variable JOULEMAP_PEERS_PYTHON names another. Energy of package 0 over a window with several wraps, and the CPU time of
-one reading. ``--json`` prints one document.
+the variable JOULEMAP_PEERS_PYTHON names another. Energy of package 0 over a window with several wraps, and the CPU
+time of one reading. ``--json`` prints one document.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def test_all_kinds_of_meters_read_one_tree() -> None:
     with FakeTree(TreePlan(wave=PowerWave(mean_w=40.0))) as tree:
         options = {name: {"root": str(tree.root)} for name in ("powercap", "hwmon", "power_supply")}
         found = {candidate.name: candidate for candidate in discover(options, options=options)}
-        values = {}
+        values: dict[str, float] = {}
         for candidate in found.values():
             meter = open_meter(candidate.address)
             row = np.empty(len(meter.domains))
@@ -125,7 +125,7 @@ def test_a_leap_of_the_counter_is_beyond_physics(kind: KitFaultKind) -> None:
     plan = with_fault(kind)
     with FakeTree(TreePlan(wave=plan.wave, range_uj=2_000_000_000, begin_uj=900_000_000, faults=plan.faults)) as tree:
         seen = poll(tree, 0.8)
-    largest = seen.domain.largest_w * np.diff(seen.stamp_ns) * 1e-9 / seen.domain.scale  # type: ignore[operator]
+    largest = seen.domain.largest_w * np.diff(seen.stamp_ns) * 1e-9 / seen.domain.scale
     steps = difference_counter(seen.raw, modulus=seen.domain.modulus, largest=largest)
     assert steps.lost.sum() == 1
 
