@@ -10,10 +10,12 @@ import pytest
 
 from joulemap.errors import PowerError
 from joulemap.meters.live.drivers.device import amdsmi, nvml
+from joulemap.meters.live.ground.pci import AMD, NVIDIA, has_display_device
 from joulemap.meters.live.kit.nvml_stub import NVML_STUB_VARIABLE, build_nvml_stub, write_nvml_devices
 from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterCandidate
 from live_benches import amd_gpus
+from sysfs_trees import write_tree
 
 H100 = {"uuid": "GPU-11", "name": "NVIDIA H100 PCIe", "arch": 9, "energy": 1, "instant": 1, "average": 1, "mw": 250_000}
 A100 = {"uuid": "GPU-22", "name": "NVIDIA A100-SXM4-40GB", "arch": 7, "energy": 1, "mw": 300_000}
@@ -195,3 +197,17 @@ def test_na_of_amd_is_missing_and_counts_have_their_resolution(tmp_path: Path, m
         meter.read(raw)
         assert raw[1] == 512.0
         meter.close()
+
+
+def test_a_gpu_whose_driver_is_not_loaded_is_seen_on_its_bus(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path, {"bus/pci/devices/0000:01:00.0/vendor": "0x10de", "bus/pci/devices/0000:01:00.0/class": "0x030200"}
+    )
+    write_tree(
+        tmp_path, {"bus/pci/devices/0000:02:00.0/vendor": "0x1002", "bus/pci/devices/0000:02:00.0/class": "0x060400"}
+    )
+    assert has_display_device(NVIDIA, tmp_path)
+    assert not has_display_device(AMD, tmp_path)  # a bridge
+    (candidate,) = nvml.discover_meters({"library": str(tmp_path / "none.so")})
+    assert "cannot be loaded" in candidate.problem
+    assert candidate.fix

@@ -6,6 +6,7 @@ A driver says what it found as a :class:`Survey`; opening, reading, loss and clo
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +18,7 @@ from joulemap.meters.live.ground.losses import lost_meter, refused_meter
 from joulemap.meters.live.ground.number_file import NumberFile
 from joulemap.records.live.domain import LiveDomain, MeterAddress, MeterCandidate
 
-__all__ = ["FileMeter", "Product", "Source", "Survey", "Transformed", "answers"]
+__all__ = ["FileMeter", "Paced", "Product", "Source", "Survey", "Transformed", "answers"]
 
 
 class Source(Protocol):
@@ -117,6 +118,51 @@ class Transformed:
         """Closes all files."""
         for file in self._files:
             file.close()
+
+
+class Paced:
+    """A source that is read at most so often, and gives its last reading in between: for files that are slow to read.
+
+    Args:
+        source: read.
+        every_s: least time between two readings, s.
+        now_ns: the clock.
+    """
+
+    __slots__ = ("_due_ns", "_every_ns", "_last", "_now_ns", "_source")
+
+    def __init__(self, source: Source, every_s: float, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._source = source
+        self._every_ns = round(every_s * 1e9)
+        self._now_ns = now_ns
+        self._due_ns = 0
+        self._last = math.nan
+
+    @property
+    def gone(self) -> bool:
+        """True when the source is gone."""
+        return self._source.gone
+
+    def open(self) -> None:
+        """Opens the source.
+
+        Raises:
+            OSError: it is not there or not permitted.
+        """
+        self._source.open()
+        self._due_ns = 0
+
+    def read(self) -> float:
+        """Returns the reading, at most ``every_s`` old."""
+        now_ns = self._now_ns()
+        if now_ns >= self._due_ns:
+            self._last = self._source.read()
+            self._due_ns = now_ns + self._every_ns
+        return self._last
+
+    def close(self) -> None:
+        """Closes the source."""
+        self._source.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

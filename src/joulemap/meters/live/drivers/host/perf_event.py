@@ -33,6 +33,7 @@ SUMMARY = "energy counters of the processor (Linux perf_event: the power PMU)"
 EXAMPLE = ""
 _NAME = "perf_event"
 _TWIN = "powercap"
+_MOST_CPUS = 4096
 _DOMAINS = {
     "energy-pkg": ("", Boundary.PACKAGE),
     "energy-cores": ("/core", Boundary.RAIL),
@@ -178,9 +179,9 @@ def _list_cpus(text: str) -> list[int]:
     cpus: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (not last or last.isdigit()):
-            cpus += range(int(first), int(last or first) + 1)
-    return cpus
+        if first.isdecimal() and (not last or last.isdecimal()):
+            cpus += range(int(first), min(int(last or first), int(first) + _MOST_CPUS) + 1)
+    return cpus[:_MOST_CPUS]
 
 
 def _scale(text: str | None) -> float | None:
