@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.estimate import Provenance
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.made_up import is_made_up
 from joulemap.meters.live.ground.number_file import NumberFile
 from joulemap.records.live.domain import LiveDomain, MeterAddress, MeterCandidate
 
@@ -227,7 +230,7 @@ class FileMeter:
 
     def candidate(self) -> MeterCandidate:
         """Returns what discovery says of it now."""
-        found = self._look()
+        found = self._survey()
         return MeterCandidate(
             name=self._name, address=self._address, domains=found.domains, problem=found.problem, fix=found.fix
         )
@@ -240,7 +243,7 @@ class FileMeter:
         """
         if self._sources:
             return
-        found = self._look()
+        found = self._survey()
         if self._domains and not found.problem:
             found = _in_order(self._domains, found)
         if found.problem:
@@ -273,6 +276,13 @@ class FileMeter:
         for source in self._sources:
             source.close()
         self._sources = ()
+
+    def _survey(self) -> Survey:
+        found = self._look()
+        if found.domains and is_made_up(Path(self._address.options.get("root", "/sys"))):
+            domains = (replace(domain, provenance=Provenance.SIMULATED) for domain in found.domains)
+            return replace(found, domains=tuple(domains))
+        return found
 
 
 def _in_order(domains: tuple[LiveDomain, ...], found: Survey) -> Survey:

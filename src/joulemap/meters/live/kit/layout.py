@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from joulemap.meters.live.ground.made_up import mark_made_up
 from joulemap.meters.live.ground.waves import PowerWave
 from joulemap.meters.live.kit.faults import KitFault
 from joulemap.meters.live.kit.node import CounterRule, Node, Rule, power_rule
@@ -79,6 +80,7 @@ def build_nodes(root: Path, plan: TreePlan, begin_ns: int) -> list[Node]:
         OSError: the folder cannot be written.
     """
     nodes: list[Node] = []
+    mark_made_up(root)
     zones = root / "class" / "powercap" / "intel-rapl"
     zones.mkdir(parents=True, exist_ok=True)
     _put(zones, enabled="1")
@@ -99,6 +101,10 @@ def _build_zone(root: Path, folder: Path, domain: str, *, plan: TreePlan, begin_
     _link(root / "class" / "powercap" / folder.name, folder)
     _link(folder / "subsystem", root / "class" / "powercap")
     wave = plan.wave.scaled(plan.shares[domain])
+    limit_uw = str(round((wave.mean_w + wave.swing_w) * 1e6))
+    _put(
+        folder, constraint_0_name="long_term", constraint_0_max_power_uw=limit_uw, constraint_0_power_limit_uw=limit_uw
+    )
     rule = CounterRule(wave=wave, range_uj=plan.range_uj, begin_ns=begin_ns, begin_uj=plan.begin_uj)
     return Node(folder / "energy_uj", domain, rule)
 
