@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import math
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from joulemap.meters.live.drivers.host.powermetrics import PowermetricsMeter
 from joulemap.meters.live.drivers.virtual.replay import ReplayMeter
 from joulemap.meters.live.drivers.virtual.simulated import SimulatedLiveMeter
 from joulemap.meters.live.ground.cpu_load import CpuLoad
+from joulemap.meters.live.ground.http_text import fetch_text
 from joulemap.meters.live.ground.paced_meter import Answer, AskError, PacedMeter
 from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress
@@ -229,6 +232,44 @@ def test_redfish_energy_contains_its_power_and_a_password_comes_from_the_environ
         (candidate,) = discover(["redfish"], options={"redfish": options})
     assert {d.name: d.inside for d in candidate.domains} == {"1/energy": (), "1/power": ("1/energy",)}
     assert "secret" not in repr(candidate)
+
+
+@pytest.mark.parametrize("driver", ["redfish", "prometheus"])
+@pytest.mark.parametrize("url", ["", "http://operator:secret@192.0.2.9/metrics"])
+def test_an_address_is_needed_and_holds_no_password(driver: str, url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        discover([driver], options={driver: {"url": url}})
+    assert caught.value.slug == "meter-option"
+    assert "secret" not in caught.value.message
+
+
+def test_credentials_go_to_the_named_host_and_no_other() -> None:
+    told: list[str | None] = []
+
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.append(self.headers.get("Authorization"))
+            if self.path == "/there":
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"x_joules_total 1")
+            else:
+                self.send_response(302)
+                self.send_header("Location", "/there")
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/here"
+        assert fetch_text(url, timeout_s=5.0, user="operator", password="secret") == "x_joules_total 1"
+        server.shutdown()
+        thread.join()
+    assert told[0] is not None
+    assert told[1] is None
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
         UsageError: an option is wrong (``meter-option``).
     """
     address = MeterAddress(driver=_NAME, options=options or {})
-    check_options(address, ("index",))
+    build_meter(address)  # refuses options that make no sense
     try:
         library = _load()
     except (ImportError, OSError, KeyError):  # the binding looks for its library in its own ways

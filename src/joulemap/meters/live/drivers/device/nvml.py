@@ -67,7 +67,7 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     """
     given = dict(options or {})
     address = MeterAddress(driver=_NAME, options=given)
-    check_options(address, _OPTIONS)
+    build_meter(address)  # refuses options that make no sense
     path = given.get("library", _LIBRARY)
     try:
         library = Nvml(path)

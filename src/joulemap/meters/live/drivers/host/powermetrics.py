@@ -23,6 +23,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.command_stream import CommandStream
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
@@ -108,13 +109,19 @@ class PowermetricsMeter:
         return self._domains
 
     def candidate(self) -> MeterCandidate:
-        """Returns what discovery says: powermetrics is not started for it, since it needs root."""
+        """Returns what discovery says, after one sample where this user may take one."""
         if "command" not in self._address.options and os.geteuid() != 0:
             problem, fix = (
                 "powermetrics runs for root only",
                 "sudo joulemap record ...   (macOS grants it no other way)",
             )
             return MeterCandidate(name=_NAME, address=self._address, problem=problem, fix=fix)
+        try:
+            self.open()
+        except SetupError as error:
+            problem = error.message.removeprefix(f"{_NAME}: ")
+            return MeterCandidate(name=_NAME, address=self._address, problem=problem, fix=error.hint)
+        self.close()
         return MeterCandidate(name=_NAME, address=self._address, domains=self._domains)
 
     def open(self) -> None:
