@@ -234,8 +234,9 @@ def test_marks_of_the_command_and_its_children_are_rows_of_the_map(tmp_path: Pat
 
 
 def test_a_killed_recording_is_saved_by_an_import(tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo $$ > pid; exec sleep 60"]
     recorder = subprocess.Popen(
-        [*PROGRAM, "record", "--meter", METER, "--rate", "100", "-o", "r.jm", "--", "sh", "-c", "echo $$ > pid; exec sleep 60"],
+        [*PROGRAM, "record", "--meter", METER, "--rate", "100", "-o", "r.jm", "--", *command],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):
@@ -255,9 +256,9 @@ def test_a_killed_recording_is_saved_by_an_import(tmp_path: Path) -> None:
 
 def test_no_room_at_the_start_is_said_and_nothing_runs(tmp_path: Path) -> None:
     """A limit on the size of a file stands for a full disk."""
+    arguments = ["record", "--meter", METER, "-o", "r.jm", "--", "touch", "ran"]
     done = subprocess.run(
-        ["sh", "-c", 'ulimit -f 40; exec "$@"', "sh", *PROGRAM]
-        + ["record", "--meter", METER, "-o", "r.jm", "--", "touch", "ran"],
+        ["sh", "-c", 'ulimit -f 40; exec "$@"', "sh", *PROGRAM, *arguments],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 3
@@ -268,10 +269,10 @@ def test_no_room_at_the_start_is_said_and_nothing_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("freed", [True, False])
 def test_a_disk_that_fills_costs_no_status_and_no_sample_while_memory_lasts(freed: bool, tmp_path: Path) -> None:
     fill = "head -c 99999999 /dev/zero > fill 2>/dev/null; sleep 1.2; " + ("rm fill; " if freed else "") + "exit 5"
+    arguments = ["record", "--meter", METER, "--rate", "1000", "-o", "r.jm", "--", "sh", "-c", fill]
     small = 'mount -t tmpfs -o size=2200k none . && cd "$PWD" && "$@"; status=$?; ls -a; exit $status'
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", small, "sh", *PROGRAM]
-        + ["record", "--meter", METER, "--rate", "1000", "-o", "r.jm", "--", "sh", "-c", fill],
+        ["unshare", "-m", "sh", "-c", small, "sh", *PROGRAM, *arguments],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     if done.returncode in {1, 32} or "unshare" in done.stderr:
@@ -310,7 +311,7 @@ def test_metrics_are_served_on_loopback(tmp_path: Path) -> None:
         url = exporter.stderr.readline().split()[-1]
         assert url.startswith("http://127.0.0.1:")
         time.sleep(0.4)
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  our own endpoint
+        with urllib.request.urlopen(url, timeout=10) as answer:
             text = answer.read().decode()
         assert 'provenance="simulated"' in text
         assert "# TYPE hw_energy_joules_total counter" in text

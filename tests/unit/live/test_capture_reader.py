@@ -315,7 +315,7 @@ def test_two_meters_of_one_thing_are_compared_and_one_counts(tmp_path: Path) -> 
     header = two_meters(first, second)
     assert list_twins(header) == (("powercap:package-0", "perf:package-0"),)
     assert list_overlaps(header) == (("perf:package-0", "powercap:package-0"),)
-    from joulemap.records.live.capture_layout import encode_samples  # noqa: PLC0415
+    from joulemap.records.live.capture_layout import encode_samples
 
     data = b"".join(
         [

@@ -24,7 +24,7 @@ from joulemap.trace import Slice
 
 
 @pytest.fixture
-def sink(tmp_path: Path) -> Iterator[MarkSink]:
+def recorded(tmp_path: Path) -> Iterator[MarkSink]:
     made = MarkSink(tmp_path)
     before = current_sink()
     install_sink(made)
@@ -45,7 +45,8 @@ def by_name(folder: Path) -> dict[str, list[Slice]]:
     return found
 
 
-def test_marks_nest_on_one_track(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_marks_nest_on_one_track(tmp_path: Path) -> None:
     before = time.monotonic_ns()
     with Mark("outer"):
         for _ in range(3):
@@ -61,7 +62,8 @@ def test_marks_nest_on_one_track(sink: MarkSink, tmp_path: Path) -> None:
     assert outer.kind == "mark"
 
 
-def test_an_exception_ends_its_marks(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_an_exception_ends_its_marks(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), Mark("outer"), Mark("inner"):
         raise RuntimeError
     log = FindingLog()
@@ -69,7 +71,8 @@ def test_an_exception_ends_its_marks(sink: MarkSink, tmp_path: Path) -> None:
     assert log.findings() == ()
 
 
-def test_threads_have_tracks_of_their_own(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_threads_have_tracks_of_their_own(tmp_path: Path) -> None:
     barrier = threading.Barrier(2)
 
     def work(name: str) -> None:
@@ -89,7 +92,8 @@ def test_threads_have_tracks_of_their_own(sink: MarkSink, tmp_path: Path) -> Non
     assert found["a"][0].track != found["b"][0].track
 
 
-def test_tasks_that_take_turns_are_not_nested(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_tasks_that_take_turns_are_not_nested(tmp_path: Path) -> None:
     async def work(name: str) -> None:
         with Mark(name):
             await asyncio.sleep(0)
@@ -108,7 +112,8 @@ def test_tasks_that_take_turns_are_not_nested(sink: MarkSink, tmp_path: Path) ->
     assert found["all"][0].track in tracks
 
 
-def test_slices_of_a_track_always_nest(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_slices_of_a_track_always_nest(tmp_path: Path) -> None:
     async def work(depth: int) -> None:
         with Mark(f"d{depth}"):
             await asyncio.sleep(0.0005 * depth)
@@ -128,7 +133,8 @@ def test_slices_of_a_track_always_nest(sink: MarkSink, tmp_path: Path) -> None:
             open_until.append(piece.end_ns)
 
 
-def test_functions_are_marked_by_a_decorator(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_functions_are_marked_by_a_decorator(tmp_path: Path) -> None:
     @joulemap.mark("twice")
     def twice(x: int) -> int:
         return 2 * x
@@ -146,7 +152,8 @@ def test_functions_are_marked_by_a_decorator(sink: MarkSink, tmp_path: Path) -> 
     assert len(found["later"]) == 1
 
 
-def test_more_marks_than_a_file_holds_go_to_the_next(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_more_marks_than_a_file_holds_go_to_the_next(tmp_path: Path) -> None:
     with Mark("outer"):
         for _ in range(SLOTS + 10):
             with Mark("inner"):
@@ -187,7 +194,8 @@ def test_a_mark_may_end_after_its_recording(tmp_path: Path) -> None:
     assert [p.name for p in slices(tmp_path)] == ["outer"]
 
 
-def test_forked_and_started_processes_mark_into_files_of_their_own(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_forked_and_started_processes_mark_into_files_of_their_own(tmp_path: Path) -> None:
     with Mark("parent"):
         pid = os.fork()
         if pid == 0:
@@ -227,7 +235,8 @@ def test_a_folder_that_is_gone_never_harms_the_program(tmp_path: Path) -> None:
     assert done.stdout == "fine\n"
 
 
-def test_damaged_mark_files_are_left_out_with_a_finding(sink: MarkSink, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("recorded")
+def test_damaged_mark_files_are_left_out_with_a_finding(tmp_path: Path) -> None:
     with Mark("good"):
         pass
     (tmp_path / "1-x.names").write_text("rubbish")

@@ -400,8 +400,8 @@ def test_a_process_that_cannot_open_its_meter_says_why(tmp_path: Path) -> None:
 
 def test_a_process_loads_nothing_heavy(tmp_path: Path) -> None:
     """The modules of the entry, as the process imports them."""
-    import subprocess  # noqa: PLC0415
-    import sys  # noqa: PLC0415
+    import subprocess
+    import sys
 
     heavy = "numba pyarrow scipy pandas rich click"
     program = (
