@@ -17,55 +17,16 @@ from joulemap.formats.registry import load_trace
 from joulemap.report.view.text import format_quantity, format_supported
 from joulemap.trace import integrate_energy
 from joulemap.units import format_estimate
+from page_reading import SIZES, box, hover, quiet
 from report_bundle import HOSTILE
 
-SIZES = [(1280, 800, "light"), (1280, 800, "dark"), (390, 844, "light")]
 U_FACTOR = 1.959963984540054
 PREFIXES = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
-
-
-def box(browser: Chromium) -> tuple[float, float]:
-    left, top = browser.evaluate(
-        "(() => { scrollTo(0, 0); const b = document.querySelector('#map').getBoundingClientRect();"
-        " return [b.left, b.top]; })()"
-    )
-    return left, top
-
-
-def row_middle(browser: Chromium, kind: str, index: int) -> float:
-    """Middle of a row of the map, from the top of the canvas."""
-    y: float = browser.evaluate(
-        f"(() => {{ const r = joulemap.layout.rows.find(r => r.{kind} === {index}); return r.y + r.height / 2; }})()"
-    )
-    return y
-
-
-def tip(browser: Chromium) -> list[str]:
-    lines: list[str] = browser.evaluate("document.getElementById('tip').innerText.split('\\n')")
-    return lines
-
-
-def hover(browser: Chromium, time_s: float, kind: str, index: int) -> list[str]:
-    """Points at an instant in a row and returns the tooltip."""
-    left, top = box(browser)
-    x = browser.evaluate(
-        f"(() => {{ const s = joulemap.state, l = joulemap.layout; return l.gutter + ({time_s} - s.view[0])"
-        " / (s.view[1] - s.view[0]) * (l.width - l.gutter - 12); })()"
-    )
-    browser.move(left + x, top + row_middle(browser, kind, index))
-    browser.settle()
-    return tip(browser)
 
 
 def result_of(page: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((page.with_suffix(".jm") / "result.json").read_text("utf-8"))
     return document
-
-
-def quiet(browser: Chromium, page: Path) -> None:
-    """Nothing was complained about and nothing was asked for but the file itself."""
-    assert browser.complaints == []
-    assert {url.split("#")[0] for url in browser.requests} == {page.resolve().as_uri()}
 
 
 @pytest.mark.parametrize("name", ["valid", "hostile", "degraded", "profile_only", "large"])

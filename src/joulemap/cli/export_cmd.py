@@ -25,14 +25,25 @@ __all__ = ["command"]
 @click.option("--to", "wanted", type=click.Choice([str(f) for f in ExportFormat]), required=True, help="Format.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="F", required=True, help="File to write.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--table", is_flag=True, help="Rows of the map (of a profile: per inference) instead of slices.")
 @map_options
 @output_options
 @click.pass_context
-def command(context: click.Context, /, bundle: Path, *, wanted: str, output: Path, force: bool, **flags: Any) -> int:
+def command(
+    context: click.Context,
+    /,
+    bundle: Path,
+    *,
+    wanted: str,
+    output: Path,
+    force: bool,
+    table: bool,
+    **flags: Any,
+) -> int:
     """Write RUN.jm for another tool: power, slices and their energy on one clock."""
     invocation = context.ensure_object(Invocation)
     invocation.check()
-    exported = export_bundle(bundle, output, ExportFormat(wanted), build_request(flags), force=force)
+    exported = export_bundle(bundle, output, ExportFormat(wanted), build_request(flags), force=force, table=table)
     if invocation.json:
         document = document_head("joulemap.export") | {
             "path": str(exported.path),
@@ -41,13 +52,18 @@ def command(context: click.Context, /, bundle: Path, *, wanted: str, output: Pat
             "slices": exported.slices,
             "points": exported.points,
             "bin_s": exported.bin_s,
+            "rows": exported.rows,
         }
         write_result(json.dumps(document, indent=2, allow_nan=False) + "\n")
         return 0
     style = Style(color=invocation.color(sys.stdout), unicode=is_unicode(sys.stdout))
-    line = (
-        f"{exported.path}: {wanted}, {format_bytes(exported.size_b)}, {format_count(exported.slices)} slices, "
-        f"{format_count(exported.points)} points of power of {format_si(exported.bin_s, 's', digits=3)} each\n"
-    )
+    line = f"{exported.path}: {wanted}, {format_bytes(exported.size_b)}, "
+    if table:
+        line += f"{format_count(exported.rows)} rows\n"
+    else:
+        line += (
+            f"{format_count(exported.slices)} slices, {format_count(exported.points)} points of power of"
+            f" {format_si(exported.bin_s, 's', digits=3)} each\n"
+        )
     write_result(style.encode(line))
     return 0

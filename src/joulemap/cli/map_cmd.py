@@ -24,9 +24,10 @@ from joulemap.trace.sweep import Split
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle
 from joulemap.workflow.recordings.published_rule import RULES
 
-__all__ = ["build_request", "command", "map_options"]
+__all__ = ["build_request", "command", "describe_flags", "map_options"]
 
 _INVALID = 4
+_DEFAULTS = {"by": "name", "split": "equal", "align": "auto"}
 
 
 def map_options(command: Any) -> Any:
@@ -116,6 +117,20 @@ def build_request(flags: dict[str, Any]) -> BundleMapRequest:
         calibration=flags["calibration"],
         recorded=recorded,
     )
+
+
+def describe_flags(flags: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the flags of :func:`map_options` that were given, as words of a command line; files by their names."""
+    words: list[str] = []
+    for name in ("by", "rule", "per", "traces", "timeline", "split", "align", "offset", "marker", "instrument"):
+        value, flag = flags[name], f"--{'trace' if name == 'traces' else name}"
+        if name == "traces":
+            words += [word for trace in value for word in (flag, trace)]
+        elif value not in (None, "", _DEFAULTS.get(name)):
+            words += [flag, repr(value) if name == "offset" else str(value)]
+    words += ["--calibration", flags["calibration"].name] if flags["calibration"] else []
+    words += ["--recorded", f"{flags['recorded']:%Y-%m-%d}"] if flags["recorded"] else []
+    return tuple(words)
 
 
 @click.command("map", context_settings={"show_default": True})

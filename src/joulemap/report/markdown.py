@@ -14,6 +14,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&]|^(?:[-+=]|\d+[.)](?=\s)))")  # the la
 _COLUMNS = (
     ("Layer", "name", ":--"),
     ("Energy ± U", "energy", "--:"),
+    ("Self ± U", "own", "--:"),
     ("Share", "share", "--:"),
     ("Cum.", "cumulative", "--:"),
     ("Time", "time", "--:"),
@@ -25,7 +26,7 @@ _COLUMNS = (
 
 def render_markdown(view: PageView) -> str:
     """Returns the report as Markdown that any renderer shows alike; every text from data means itself there."""
-    parts = [*_answer(view), *_hotspots(view), *_doubt(view), *_provenance(view)]
+    parts = [*_answer(view), *_hotspots(view), *_traces(view), *_panels(view), *_doubt(view), *_provenance(view)]
     return "\n".join(parts) + "\n"
 
 
@@ -58,13 +59,32 @@ def _answer(view: PageView) -> list[str]:
 def _hotspots(view: PageView) -> list[str]:
     lines: list[str] = []
     for table in view.tables:
-        heads = [table.label if field == "name" else title for title, field, _ in _COLUMNS]
+        own = {"name": table.label, "own": table.own_label}
+        heads = [own.get(field, title) for title, field, _ in _COLUMNS]
         fields = [field for _, field, _ in _COLUMNS]
         kept = [k for k, field in enumerate(fields) if field in {"name", "energy"} or _known(table.rows, field)]
         lines += [f"## Hotspots by {table.label.lower()}", ""]
         lines += [_row(heads[k] for k in kept), _row(_COLUMNS[k][2] for k in kept)]
         lines += [_row(_text(getattr(row, fields[k])) for k in kept) for row in table.rows]
         lines += ["", table.note, ""] if table.note else [""]
+    return lines
+
+
+def _traces(view: PageView) -> list[str]:
+    if not view.traces:
+        return []
+    lines = ["## Traces", "", _row(("Trace", "Inside", "Energy ± U", "Mean power", "Samples", "On this page"))]
+    lines.append("| :-- | :-- | --: | --: | --: | :-- |")
+    lines += [_row(map(_text, (t.name, t.inside or DASH, t.energy, t.power, t.sampling, t.role))) for t in view.traces]
+    return [*lines, ""]
+
+
+def _panels(view: PageView) -> list[str]:
+    lines: list[str] = []
+    for panel in view.panels:
+        lines += [f"## {_text(panel.title)}", ""]
+        lines += [f"{_text(panel.note[:1].upper() + panel.note[1:])}.", ""] if panel.note else []
+        lines += [*(f"- {_text(label)}: {_text(text)}" for label, text in panel.rows), ""]
     return lines
 
 

@@ -1,7 +1,11 @@
-"""A bundle as a page: reads the sections, hands them to the builder of its kind. The only reader of files here."""
+"""A bundle as a page: reads the sections, hands them to the builder of its kind. The only reader of files here.
+
+A kind whose figures must be computed first (a recording's map) is built above, by a builder that is handed in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from joulemap.errors import FormatError, InputError
@@ -16,22 +20,24 @@ __all__ = ["load_page"]
 _RETAKE = "take the bundle again from where it was made, or measure again"
 
 
-def load_page(folder: Path) -> PageView:
+def load_page(folder: Path, builders: Mapping[str, Callable[[Bundle], PageView]] | None = None) -> PageView:
     """Returns the page of a bundle.
 
     Args:
         folder: the bundle.
+        builders: kind -> builder, for kinds whose numbers come from above this room.
 
     Raises:
         InputError: not a bundle, or of a kind that has no page (``no-page``).
         FormatError: a section is damaged.
     """
     bundle = read_bundle(folder)
-    builder = _BUILDERS.get(bundle.kind)
+    known = {**_BUILDERS, **(builders or {})}
+    builder = known.get(bundle.kind)
     if builder is None:
         raise InputError(
             f"{folder}: a bundle of kind {bundle.kind!r} has no page",
-            hint=f"kinds with a page are {', '.join(_BUILDERS)}; update joulemap for newer ones",
+            hint=f"kinds with a page are {', '.join(known)}; update joulemap for newer ones",
             slug="no-page",
         )
     try:
@@ -72,4 +78,4 @@ def _load_waveform(bundle: Bundle) -> Waveform | None:
     return Waveform(capture=index, trace=trace, timeline=timeline, edges=edges) if trace.n else None
 
 
-_BUILDERS = {"profile": _load_profile}
+_BUILDERS: Mapping[str, Callable[[Bundle], PageView]] = {"profile": _load_profile}

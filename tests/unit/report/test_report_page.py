@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from house_sources import DOCS
 from joulemap.errors import FormatError
 from joulemap.report.html.assets import join_modules, read_script, read_style
 from joulemap.report.html.markup import element
@@ -317,13 +316,3 @@ def test_markdown_shields_every_sign_of_its_own(tmp_path: Path) -> None:
 )
 def test_a_value_shows_the_digits_that_its_doubt_supports(value: float, expanded: float, text: str) -> None:
     assert format_supported(value, expanded, "J") == text
-
-
-def test_the_cures_are_those_of_the_docs() -> None:
-    sections = re.split(r"^## ", (DOCS / "findings.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
-    written = {}
-    for section in sections:
-        cure = " ".join(section.split("**Cure.**")[1].split())
-        written[section.splitlines()[0].strip()] = re.sub(r"\[[^]]*\]\(([^)#]+)[^)]*\)", r"docs/\1", cure)
-    # the page shows runs of the firmware pipeline; findings of recordings have their cures in the docs alone
-    assert {slug: written.get(slug) for slug in CURES} == dict(CURES)

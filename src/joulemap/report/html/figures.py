@@ -11,6 +11,7 @@ from joulemap.report.view.page import BudgetShare, FlameNode
 __all__ = ["budget_color", "render_bar", "render_budget", "render_icicle", "render_swatch"]
 
 _ROW = 24
+_LONG_NAME = 30  # characters; keys of links go by number beyond
 _LABEL = 0.05  # share of the width below which no label is tried
 _BUDGET_COLORS = (0, 3, 2, 5, 4, 1, 6)
 
@@ -60,8 +61,13 @@ def render_bar(value: float, expanded: float, largest: float, color: int) -> str
     )
 
 
-def render_icicle(root: FlameNode) -> str:
-    """Returns the icicle: one row per depth, width is joules, every box a button that highlights its slices."""
+def render_icicle(root: FlameNode, whole: str) -> str:
+    """Returns the icicle: one row per depth, width is joules, every box a button that highlights its slices.
+
+    Args:
+        root: outermost box.
+        whole: what it stands for.
+    """
     boxes: list[str] = []
     depth = _place(root, (0.0, 1.0, 0), boxes, "")
     return element(
@@ -71,13 +77,13 @@ def render_icicle(root: FlameNode) -> str:
         width="100%",
         height=str(_ROW * (depth + 1)),
         role="group",
-        aria_label="Energy of one inference; wider boxes hold more joules",
+        aria_label=f"Energy of {whole}; wider boxes hold more joules",
     )
 
 
 def _place(node: FlameNode, at: tuple[float, float, int], boxes: list[str], path: str) -> int:
     left, width, depth = at
-    key = f"{path}/{node.name}"
+    key = f"{path}/{node.name if len(node.name) <= _LONG_NAME else len(boxes)}"
     boxes.append(_box(node, at, key))
     deepest = depth
     for child in node.children:

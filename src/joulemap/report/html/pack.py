@@ -1,7 +1,8 @@
 """Scenes as data blocks: heads as JSON, arrays as base64. What may end a script element is written as an escape.
 
 A value is stored in 16 bits of the range of its track: the error is at most 1/131068 of that range, and the page says
-so. 65535 stands for what was not seen. Times of slices are whole ticks of span / 2^31.
+so. 65535 stands for what was not seen. Times of slices are whole ticks of span / 2^31; U of a slice is stored as the
+logarithm of its share of the energy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.report.view.scene import Excerpt, PowerUncertainty, Scene, SliceTable, Track
+from joulemap.report.view.scene import Excerpt, Origin, PowerUncertainty, Scene, SliceTable, Track
 
 __all__ = ["MISSING", "encode_script_json", "list_blocks", "pack_scene_head"]
 
 MISSING = 65535
 _TICKS = 2**31
+_OCTAVES = 32  # below 1 at which the scale of relative uncertainties begins
 _HEADROOM = 0.06  # above the highest value of the first track, so that it does not touch the rows above
 
 
@@ -42,19 +44,41 @@ def pack_scene_head(scene: Scene) -> dict[str, Any]:
         "open": list(scene.open_s),
         "tracks": [_track_head(track, low, high) for track, (low, high) in zip(scene.tracks, ranges, strict=True)],
         "bands": [{"label": band.label, "start": band.start_s, "end": band.end_s} for band in scene.bands],
-        "marks": [{"label": mark.label, "at": mark.at_s} for mark in scene.marks],
+        "marks": _marks_head(scene),
         "level": None if scene.level is None else {"label": scene.level.label, "value": scene.level.value},
         "excerpts": [_excerpt_head(excerpt) for excerpt in scene.excerpts],
+        "origin": _origin_head(scene.origin),
         "slices": {
             "count": len(scene.slices),
+            "expanded": scene.slices.expanded_j is not None,
             "tick": scene.span_s / _TICKS,
             "lanes": list(scene.slices.lanes),
             "names": [
-                {"name": name.name, "op": name.op, "color": name.color, "facts": list(name.facts)}
+                {
+                    "name": name.name,
+                    "op": name.op,
+                    "color": name.color,
+                    "facts": list(name.facts),
+                    **({"none": name.no_energy} if name.no_energy else {}),
+                }
                 for name in scene.slices.names
             ],
         },
     }
+
+
+def _marks_head(scene: Scene) -> dict[str, Any]:
+    labels = list(dict.fromkeys(mark.label for mark in scene.marks))
+    index = {label: k for k, label in enumerate(labels)}
+    at = [round(mark.at_s, 9) for mark in scene.marks]
+    return {"labels": labels, "index": [index[mark.label] for mark in scene.marks], "at": at}
+
+
+def _origin_head(origin: Origin | None) -> dict[str, Any] | None:
+    if origin is None:
+        return None
+    utc = None if origin.utc_ns is None else list(divmod(origin.utc_ns, 1_000_000_000))  # a float holds no ns of UTC
+    return {"label": origin.label, "utc": utc}
 
 
 def list_blocks(scene: Scene, index: int) -> Iterable[tuple[str, str]]:
@@ -109,6 +133,7 @@ def _track_head(track: Track, low: float, high: float) -> dict[str, Any]:
         "low": low,
         "high": high,
         "spread": track.spread,
+        "note": track.note,
         "uncertainty": None if track.uncertainty is None else _limits(track.uncertainty),
     }
 
@@ -138,10 +163,20 @@ def _slice_columns(slices: SliceTable, span_s: float) -> list[NDArray[Any]]:
     tick_s = span_s / _TICKS
     start = np.clip(np.rint(slices.start_s / tick_s), 0, 2**32 - 1)
     end = np.clip(np.rint((slices.start_s + slices.duration_s) / tick_s), 0, 2**32 - 1)
-    return [
+    columns = [
         start.astype("<u4"),
         (end - start).astype("<u4"),
         slices.energy_j.astype("<f4"),
         slices.name_index.astype("<u2"),
-        np.minimum(slices.lane_index, 255).astype("u1"),
     ]
+    if slices.expanded_j is not None:
+        columns.append(_code_ratio(slices.expanded_j, slices.energy_j))
+    return [*columns, np.minimum(slices.lane_index, 255).astype("u1")]
+
+
+def _code_ratio(expanded_j: NDArray[np.float64], energy_j: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Returns U over the energy on a scale of powers of two, 1024 steps each: within 0.04 % of it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        code = np.rint((np.log2(expanded_j / np.abs(energy_j)) + _OCTAVES) * 1024)
+    code[~np.isfinite(code)] = MISSING
+    return np.asarray(np.clip(code, 0, MISSING), "<u2")

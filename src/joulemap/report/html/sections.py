@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.report.html.figures import budget_color, render_budget, render_icicle, render_swatch
 from joulemap.report.html.markup import element, escape, join
-from joulemap.report.html.tables import render_hotspots
+from joulemap.report.html.tables import render_hotspots, render_traces
 from joulemap.report.view.page import Badge, PageView
 from joulemap.report.view.scene import Scene
 
@@ -32,8 +32,10 @@ def render_sections(view: PageView) -> str:
         _answer(view),
         "<main>",
         _map(view.scene, view.fold) if view.scene is not None else _no_map(view.no_scene),
-        render_hotspots(view.tables),
+        render_hotspots(view.tables, view.joules_are) if view.tables else "",
         _flame(view),
+        render_traces(view.traces) if view.traces else "",
+        _panels(view),
         _doubt(view),
         _provenance(view),
         "</main>",
@@ -105,7 +107,7 @@ def _map(scene: Scene, fold: Scene | None) -> str:
         element(
             "div",
             element("h2", "Where the energy went"),
-            element("span", escape(scene.label), id="what", class_="note"),
+            element("span", escape(describe_scene(scene)), id="what", class_="note"),
             element("span", id="selection", aria_live="polite"),
             element("span", class_="gap"),
             element("span", *controls, class_="controls"),
@@ -129,6 +131,11 @@ def _map(scene: Scene, fold: Scene | None) -> str:
     )
 
 
+def describe_scene(scene: Scene) -> str:
+    """Returns what the map holds and what 0 of its axis is; the script says the same."""
+    return scene.label if scene.origin is None else f"{scene.label}; {scene.origin.label}"
+
+
 def _hints() -> str:
     shown = [" ".join([*(element("kbd", escape(key)) for key in keys), escape(what)]) for keys, what in _HINTS]
     return element("span", " ".join(shown), class_="hints", aria_hidden="true")
@@ -150,12 +157,30 @@ def _flame(view: PageView) -> str:
         "section",
         element(
             "div",
-            element("h2", "Energy by path"),
-            element("span", "width is joules per inference", class_="note"),
+            element("h2", escape(view.flame_title)),
+            element("span", escape(f"width is {view.joules_are}"), class_="note"),
             class_="bar0",
         ),
-        element("div", render_icicle(view.flame), class_="icicle"),
-        aria_label="Energy by path",
+        element("div", render_icicle(view.flame, view.flame_is), class_="icicle"),
+        aria_label=view.flame_title,
+    )
+
+
+def _panels(view: PageView) -> str:
+    if not view.panels:
+        return ""
+    panels = []
+    for panel in view.panels:
+        rows = "".join(
+            element("div", element("dt", escape(label)), element("dd", escape(text))) for label, text in panel.rows
+        )
+        note = element("p", escape(panel.note), class_="note") if panel.note else ""
+        panels.append(element("div", element("h3", escape(panel.title)), note, element("dl", rows, class_="facts")))
+    return element(
+        "section",
+        element("div", element("h2", "Clocks and further figures"), class_="bar0"),
+        element("div", *panels, class_="columns panels"),
+        aria_label="Clocks and further figures",
     )
 
 
@@ -182,7 +207,7 @@ def _doubt(view: PageView) -> str:
         columns.append(
             element(
                 "div",
-                element("h3", "Uncertainty of the headline"),
+                element("h3", escape(f"Uncertainty of {view.budget_of}")),
                 render_budget(view.budget),
                 element("ul", items, class_="budget"),
             )

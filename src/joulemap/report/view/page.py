@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 from joulemap.report.view.scene import Scene
 
-__all__ = ["Badge", "BudgetShare", "FindingRow", "FlameNode", "HotspotRow", "HotspotTable", "PageView"]
+__all__ = [
+    "Badge",
+    "BudgetShare",
+    "FindingRow",
+    "FlameNode",
+    "HotspotRow",
+    "HotspotTable",
+    "PageView",
+    "Panel",
+    "TraceRow",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +52,9 @@ class HotspotRow:
         per_mac: energy per multiply-accumulate.
         resolution: how the energy was resolved.
         names: slice names of the scene that are highlighted with it.
+        own: the same less what is inside, with U, or time; empty when nothing is inside anything.
+        own_j: J of it, which the bar shows; None when ``energy_j`` is shown.
+        own_expanded_j: U of it, J.
     """
 
     name: str
@@ -60,6 +73,54 @@ class HotspotRow:
     per_mac: str
     resolution: str
     names: tuple[int, ...]
+    own: str = ""
+    own_j: float | None = None
+    own_expanded_j: float | None = None
+
+    @property
+    def shown_j(self) -> tuple[float | None, float]:
+        """What the bar shows and U of it, J: what the share is made of."""
+        if self.own_j is not None:
+            return self.own_j, self.own_expanded_j or 0.0
+        return self.energy_j, self.expanded_j or 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRow:
+    """One trace or rail of a recording.
+
+    Args:
+        name: of the trace.
+        inside: what contains it; empty when nothing does.
+        boundary: what it feeds.
+        energy: with U.
+        power: mean, with U.
+        sampling: how many samples, how far apart.
+        role: ``mapped``, ``inside``, or why it is not on the map.
+    """
+
+    name: str
+    inside: str
+    boundary: str
+    energy: str
+    power: str
+    sampling: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A few facts under one heading: how clocks relate, what a published rule gives, what the source states.
+
+    Args:
+        title: heading.
+        note: how to read it; empty for none.
+        rows: label and text.
+    """
+
+    title: str
+    note: str
+    rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +128,18 @@ class HotspotTable:
     """The hotspots grouped in one way.
 
     Args:
-        key: ``layer``, ``op`` or ``path``.
+        key: ``layer``, ``op``, ``path``, ``name`` or ``kernel``.
         label: for the switch.
         rows: most joules first.
         note: how to read it.
+        own_label: heading of what a row holds less what is inside.
     """
 
     key: str
     label: str
     rows: tuple[HotspotRow, ...]
     note: str = ""
+    own_label: str = "Self \u00b1 U"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +199,12 @@ class PageView:
         refused: energies that were refused or grouped, and why: name and reason.
         provenance: label and text.
         command: to reproduce; empty when it cannot be told.
+        traces: rails of a recording; empty for a profile.
+        panels: further facts, in order.
+        joules_are: what the joules of tables and icicle are, in a few words.
+        flame_is: what the whole icicle stands for, in a few words.
+        flame_title: its heading.
+        budget_of: whose uncertainty the budget is.
     """
 
     subject: str
@@ -157,3 +226,9 @@ class PageView:
     refused: tuple[tuple[str, str], ...]
     provenance: tuple[tuple[str, str], ...]
     command: str
+    traces: tuple[TraceRow, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    joules_are: str = "joules per inference"
+    flame_is: str = "one inference"
+    flame_title: str = "Energy by path"
+    budget_of: str = "the headline"

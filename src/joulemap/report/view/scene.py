@@ -12,7 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Band", "Excerpt", "Level", "Mark", "PowerUncertainty", "Scene", "SliceName", "SliceTable", "Track"]
+__all__ = [
+    "Band",
+    "Excerpt",
+    "Level",
+    "Mark",
+    "Origin",
+    "PowerUncertainty",
+    "Scene",
+    "SliceName",
+    "SliceTable",
+    "Track",
+]
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +78,7 @@ class Track:
         mean: (b,) mean over the covered time.
         uncertainty: for power alone; None when nothing is declared.
         spread: what low and high are: extremes, or the band of repeats in a fold.
+        note: a line for the tooltip; empty for none.
     """
 
     name: str
@@ -76,6 +88,7 @@ class Track:
     mean: Floats
     uncertainty: PowerUncertainty | None = None
     spread: str = "min and max"
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.low.ndim != 1 or not self.low.size or not self.low.shape == self.high.shape == self.mean.shape:
@@ -124,12 +137,14 @@ class SliceName:
         op: kind of operation; empty for what is none.
         color: index into the palette of the page.
         facts: lines for the tooltip, ready to print: the very texts of the hotspot table.
+        no_energy: why one slice of the name has no energy of its own; empty when it was not wholly recorded.
     """
 
     name: str
     op: str
     color: int
     facts: tuple[str, ...] = ()
+    no_energy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,6 +159,7 @@ class SliceTable:
         lane_index: (n,) into ``lanes``.
         names: distinct names.
         lanes: lanes from top to bottom.
+        expanded_j: (n,) U of the energy, J; None to have it from the limits of the first track.
     """
 
     start_s: Floats
@@ -153,6 +169,7 @@ class SliceTable:
     lane_index: NDArray[np.int32]
     names: tuple[SliceName, ...]
     lanes: tuple[str, ...]
+    expanded_j: Floats | None = None
 
     def __len__(self) -> int:
         return int(self.start_s.size)
@@ -173,6 +190,19 @@ class Mark:
 
     label: str
     at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What 0 of the time axis is.
+
+    Args:
+        label: for a person, for example ``0 = 2022-01-14 19:21:50.123 UTC``.
+        utc_ns: the instant, ns UTC, when the clock says that; None for any other clock.
+    """
+
+    label: str
+    utc_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +228,7 @@ class Scene:
         open_s: window to open on.
         period_s: of a periodic run; None for one that is not.
         marks: instants.
+        origin: what 0 is; None when that says nothing.
     """
 
     label: str
@@ -210,6 +241,7 @@ class Scene:
     open_s: tuple[float, float]
     period_s: float | None
     marks: tuple[Mark, ...] = ()
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if not (self.tracks and math.isfinite(self.span_s) and self.span_s > 0):

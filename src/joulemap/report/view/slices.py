@@ -13,10 +13,13 @@ from joulemap.report.view.scene import SliceName, SliceTable
 from joulemap.report.view.text import printable
 from joulemap.trace import EnergyTrace, Timeline, integrate_energy
 
-__all__ = ["SLICE_LIMIT", "build_slices", "empty_slices", "thin_slices"]
+__all__ = ["FOLDED", "SLICE_LIMIT", "build_slices", "empty_slices", "stack_lanes", "thin_slices"]
 
 SLICE_LIMIT = 10_000
 """Slices that a page holds; more are thinned."""
+
+FOLDED = ", folded"
+"""Ends the kind of slices that stand for several."""
 
 _COVERED = 1e-9  # relative; a slice that was seen but for rounding was seen
 
@@ -96,6 +99,14 @@ def thin_slices(
     return thinned, finding
 
 
+def stack_lanes(timeline: Timeline) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Returns the lane of each slice of a timeline, (n,), and the names of the lanes: one per track, kind and depth."""
+    order = np.lexsort((-timeline.end_ns, timeline.start_ns))
+    lane_index = np.empty(order.size, np.int32)
+    lane_index[order], lanes = _stack(timeline, order)
+    return lane_index, lanes
+
+
 def _stack(timeline: Timeline, order: NDArray[np.intp]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Returns the lane of each slice in the order, and the lanes by name."""
     kinds = len(timeline.kinds)
@@ -122,6 +133,8 @@ def _stack(timeline: Timeline, order: NDArray[np.intp]) -> tuple[NDArray[np.int3
 
 
 def _lane_name(timeline: Timeline, track: int, kind: int, *, several: bool) -> str:
+    if timeline.kinds[kind].endswith(FOLDED):
+        return printable(f"folded {timeline.kinds[kind].removesuffix(FOLDED)}")  # below the lanes of its track
     words = [timeline.tracks[track]] if several else []
     word = timeline.kinds[kind] or timeline.tracks[track]
     return printable(" ".join([*words, word[:1].upper() + word[1:]]))

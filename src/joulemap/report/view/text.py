@@ -12,12 +12,14 @@ __all__ = [
     "DASH",
     "format_cycles",
     "format_macs",
+    "format_measured",
     "format_memory",
     "format_quantity",
     "format_share",
     "format_supported",
     "format_time",
     "printable",
+    "shorten",
 ]
 
 DASH = "—"
@@ -27,6 +29,14 @@ DASH = "—"
 def printable(text: str) -> str:
     """Returns text from a file without what a terminal would obey: control characters become their escapes."""
     return "".join(c if _harmless(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """Returns text of at most ``limit`` characters: what does not fit is left out of its middle, the end stays."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}\u2026{text[len(text) - (limit - 1 - head) :]}"
 
 
 def _harmless(character: str) -> bool:
@@ -41,6 +51,13 @@ def format_quantity(quantity: Mapping[str, Any] | None, unit: str) -> str:
     if quantity["expanded"] == 0:  # a count of a model: there is no spread to show
         return format_si(quantity["value"], unit, digits=6)
     return format_estimate(quantity["value"], quantity["expanded"], unit)
+
+
+def format_measured(quantity: Mapping[str, Any] | None, unit: str) -> str:
+    """Returns a measured estimate as text; without any known U four digits stand alone, since more would claim one."""
+    if quantity is not None and quantity.get("value") is not None and quantity["expanded"] == 0:
+        return format_si(quantity["value"], unit, digits=4)
+    return format_quantity(quantity, unit)
 
 
 def format_supported(value: float, expanded: float, unit: str) -> str:

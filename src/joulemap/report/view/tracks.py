@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from joulemap.report.view.scene import Excerpt, PowerUncertainty, Track
 from joulemap.trace import EnergyTrace
-from joulemap.trace.resample import build_envelope
+from joulemap.trace.pages import release_samples
+from joulemap.trace.resample import Envelope, build_envelope
 
-__all__ = ["BINS", "build_excerpt", "build_power_track", "build_value_track", "plan_edges"]
+__all__ = ["BINS", "bin_trace", "build_excerpt", "build_power_track", "build_value_track", "plan_edges"]
 
 BINS = 4000
 """Bins of a track over the whole scene."""
@@ -34,6 +35,37 @@ def plan_edges(start_ns: int, end_ns: int, *, bins: int = BINS) -> NDArray[np.in
     return start_ns + step_ns * np.arange(count + 1, dtype=np.int64)
 
 
+_PASS = 1 << 24
+"""Samples at a time: 64 MB of those that lie in a file."""
+
+
+def bin_trace(trace: EnergyTrace, edges_ns: NDArray[np.int64], *, at_once: int = _PASS) -> Envelope:
+    """Returns lowest, highest and mean power of each bin, a bounded number of samples at a time.
+
+    Args:
+        trace: power over time; its samples may lie in a mapped file of any size.
+        edges_ns: (b + 1,) ns on its clock, strictly increasing.
+        at_once: samples that are read at a time, about.
+    """
+    bins = edges_ns.size - 1
+    span_ns = max(trace.end_ns - trace.start_ns, 1)
+    within = min(max(int(edges_ns[-1]) - int(edges_ns[0]), 1), span_ns)
+    passes = max(1, round(trace.n * (within / span_ns)) // at_once)
+    step = -(-bins // passes)
+    parts = []
+    for at in range(0, bins, step):
+        parts.append(build_envelope(trace, edges_ns[at : at + step + 1]))
+        release_samples(trace)
+    if len(parts) == 1:
+        return parts[0]
+    return Envelope(
+        edges_ns=edges_ns,
+        low_w=np.concatenate([part.low_w for part in parts]),
+        high_w=np.concatenate([part.high_w for part in parts]),
+        mean_w=np.concatenate([part.mean_w for part in parts]),
+    )
+
+
 def build_power_track(
     trace: EnergyTrace, edges_ns: NDArray[np.int64], *, name: str, uncertainty: PowerUncertainty | None
 ) -> Track:
@@ -45,7 +77,7 @@ def build_power_track(
         name: to show.
         uncertainty: what its instrument declares.
     """
-    envelope = build_envelope(trace, edges_ns)
+    envelope = bin_trace(trace, edges_ns)
     return Track(
         name=name, unit="W", low=envelope.low_w, high=envelope.high_w, mean=envelope.mean_w, uncertainty=uncertainty
     )
@@ -98,7 +130,7 @@ def build_excerpt(
         last = min(trace.n, int(-(-(end_ns - trace.start_ns) // trace.step_ns)))
         if 0 < last - first <= bins:
             power_w = trace.power_w[first:last].astype(np.float64)
-            for left, right in np.clip(trace.gaps - first, 0, power_w.size):
+            for left, right in np.clip(_gaps_within(trace, first, last) - first, 0, power_w.size):
                 power_w[left:right] = np.nan
             begin_s = (trace.start_ns - origin_ns) * 1e-9 + first * trace.period_s
             return Excerpt(
@@ -111,7 +143,7 @@ def build_excerpt(
                 mean=power_w,
             )
     edges_ns = plan_edges(start_ns, end_ns, bins=bins)
-    envelope = build_envelope(trace, edges_ns)
+    envelope = bin_trace(trace, edges_ns)
     return Excerpt(
         label=label,
         track=track,
@@ -121,3 +153,9 @@ def build_excerpt(
         high=envelope.high_w,
         mean=envelope.mean_w,
     )
+
+
+def _gaps_within(trace: EnergyTrace, first: int, last: int) -> NDArray[np.int64]:
+    """Returns the gaps that touch the samples first..last (exclusive)."""
+    gaps = trace.gaps
+    return gaps[np.searchsorted(gaps[:, 1], first, side="right") : np.searchsorted(gaps[:, 0], last, side="left")]

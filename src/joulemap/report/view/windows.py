@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.trace import EnergyTrace, integrate_energy
+from joulemap.trace.pages import release_samples
 
 __all__ = ["Window", "open_window", "worst_windows"]
 
 _OPEN_PERIODS = 3
 _FEW_PERIODS = 4
+_PASS = 1 << 24  # samples at a time: 64 MB of those that lie in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,12 @@ def open_window(periods_ns: NDArray[np.int64], *, start_ns: int, end_ns: int) ->
 
 
 def worst_windows(
-    trace: EnergyTrace, periods_ns: NDArray[np.int64], *, samples: int, inside_ns: tuple[int, int] | None
+    trace: EnergyTrace,
+    periods_ns: NDArray[np.int64],
+    *,
+    samples: int,
+    inside_ns: tuple[int, int] | None,
+    at_once: int = _PASS,
 ) -> tuple[Window, ...]:
     """Returns the highest peak, the lowest dip, the most unusual period and the first lost samples, each with a reason.
 
@@ -52,10 +59,11 @@ def worst_windows(
         periods_ns: (p, 2) ns; empty for a run that is not periodic.
         samples: that a window may hold.
         inside_ns: where to look for peak and dip; None for the whole trace.
+        at_once: samples that are read at a time.
     """
     half_ns = max(1, round(0.5 * samples * trace.duration_s * 1e9 / max(trace.n, 1)))
     left, right = inside_ns if inside_ns is not None else (trace.start_ns, trace.end_ns)
-    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right))
+    places = _extremes(trace, _sample_at(trace, left), _sample_at(trace, right), at_once)
     odd = _odd_period(trace, periods_ns)
     if odd is not None:
         places.append((f"most unusual period (no. {odd + 1})", int(periods_ns[odd].mean())))
@@ -71,17 +79,19 @@ def worst_windows(
     )
 
 
-def _extremes(trace: EnergyTrace, first: int, last: int) -> list[tuple[str, int]]:
+def _extremes(trace: EnergyTrace, first: int, last: int, at_once: int) -> list[tuple[str, int]]:
     """Returns label and instant, ns, of the highest and the lowest sample; none when all of them were lost."""
-    power_w = trace.power_w[first:last]
-    if trace.gaps.size:
-        power_w = power_w.copy()
-        for begin, end in np.clip(trace.gaps - first, 0, power_w.size):
-            power_w[begin:end] = np.nan
-    if not power_w.size or not np.isfinite(power_w).any():
-        return []
-    at = (("highest peak", np.nanargmax(power_w)), ("lowest dip", np.nanargmin(power_w)))
-    return [(label, _start_of(trace, first + int(k))) for label, k in at]
+    most, least = (-np.inf, -1), (np.inf, -1)
+    for begin, end in trace.runs:
+        left, right = max(int(begin), first), min(int(end), last)
+        for at in range(left, right, at_once):
+            power_w = trace.power_w[at : min(at + at_once, right)]
+            high, low = int(np.argmax(power_w)), int(np.argmin(power_w))
+            most = max(most, (float(power_w[high]), at + high), key=lambda seen: seen[0])
+            least = min(least, (float(power_w[low]), at + low), key=lambda seen: seen[0])
+            release_samples(trace)
+    places = (("highest peak", most[1]), ("lowest dip", least[1]))
+    return [(label, _start_of(trace, k)) for label, k in places if k >= 0]
 
 
 def _odd_period(trace: EnergyTrace, periods_ns: NDArray[np.int64]) -> int | None:

@@ -5,21 +5,51 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.records.finding import Finding
+from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceTrack, encode_trace
+from joulemap.trace import Marker
 from joulemap.trace.sweep_steps import advance_events
-from joulemap.workflow.recordings.map_bundle import MappedRecording
 from joulemap.workflow.recordings.placed_slices import Counters, PlacedSlices, list_nesting
 
-__all__ = ["write_chrome", "write_csv", "write_parquet", "write_perfetto"]
+__all__ = [
+    "ExportSource",
+    "write_chrome",
+    "write_csv",
+    "write_parquet",
+    "write_perfetto",
+    "write_table_csv",
+    "write_table_parquet",
+]
 
 
-def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlices | None, counters: Counters) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSource:
+    """What the slices and counters of an export are of.
+
+    Args:
+        name: of the power.
+        boundary: what it feeds.
+        clock: relation of the slices' clock to the power's; None when there are no slices.
+        findings: of the bundle and of its map.
+        marks: edges on the power's clock.
+    """
+
+    name: str
+    boundary: str
+    clock: ClockMap | None
+    findings: tuple[Finding, ...]
+    marks: tuple[Marker, ...] = ()
+
+
+def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes a Perfetto trace: counters in W and J, slices with energy, clocks with their residual."""
     time_ns, power_w, energy_j = counters
     base_ns = min(0, int(time_ns[0]) if time_ns.size else 0)
@@ -31,10 +61,10 @@ def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlice
         arguments = np.stack([placed.energy_j, placed.self_j, power, placed.expanded_j], axis=1)
         tracks = [_slice_track(named, placed, arguments, base_ns) for named in list_nesting(placed)]
     seen = np.isfinite(power_w)
-    boundary = mapped.traces[0].channel.boundary
-    name = " + ".join(mapped.trace_names)
+    name = source.name
+    marks = [(max(mark.time_ns - base_ns, 0), f"{mark.name} {mark.direction}", "edge") for mark in source.marks]
     scene = PerfettoScene(
-        process=f"{name} ({boundary})",
+        process=f"{name} ({source.boundary})",
         names=placed.timeline.names if placed else (),
         resolutions=placed.words if placed else (),
         counters=(
@@ -42,10 +72,13 @@ def write_perfetto(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlice
             CounterTrack(name=f"{name} energy", unit="J", time_ns=time_ns - base_ns, value=energy_j),
         ),
         tracks=tuple(tracks),
-        clocks=_clock_lines(mapped, base_ns),
-        marks=tuple(
-            (max(int(time_ns[0]) - base_ns, 0) if time_ns.size else 0, f.slug, f"{f.severity}: {f.message}")
-            for f in (*mapped.findings, *mapped.map.findings)
+        clocks=_clock_lines(source.clock, base_ns),
+        marks=(
+            *marks,
+            *(
+                (max(int(time_ns[0]) - base_ns, 0) if time_ns.size else 0, f.slug, f"{f.severity}: {f.message}")
+                for f in source.findings
+            ),
         ),
     )
     for piece in encode_trace(scene):
@@ -79,8 +112,7 @@ def _ordered_events(
     return time_ns[:count], code[:count]
 
 
-def _clock_lines(mapped: MappedRecording, base_ns: int) -> tuple[ClockLine, ...]:
-    clock = mapped.clock
+def _clock_lines(clock: ClockMap | None, base_ns: int) -> tuple[ClockLine, ...]:
     if clock is None:
         return ()
     trace_ns = int(clock.apply(np.array([clock.reference_ns], np.int64))[0])
@@ -101,10 +133,10 @@ def _clock_lines(mapped: MappedRecording, base_ns: int) -> tuple[ClockLine, ...]
     return (ClockLine(name=clock.source.name, trace_ns=max(trace_ns - base_ns, 0), own_ns=reference_ns, facts=facts),)
 
 
-def write_chrome(file: IO[bytes], mapped: MappedRecording, placed: PlacedSlices | None, counters: Counters) -> None:
+def write_chrome(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes Chrome's trace format: a counter in W, slices with energy."""
     time_ns, power_w, _ = counters
-    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": " + ".join(mapped.trace_names)}}
+    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": source.name}}
     file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n' + json.dumps(head).encode())
     if placed is not None:
         for track, name in enumerate(placed.timeline.tracks):
@@ -201,4 +233,42 @@ def write_parquet(file: IO[bytes], placed: PlacedSlices | None, counters: Counte
         ):
             columns[key] = pa.array(values, pa.float64(), from_pandas=True)
         table = pa.table({key: columns[key] for key in _COLUMNS})
+    pq.write_table(table, file, compression="zstd")
+
+
+_TABLE = ("key", "count", "duration_s", "self_s", "energy_j", "energy_expanded_j", "self_j", "self_expanded_j", "share",
+          "mean_power_w", "resolution", "reason", "runs_needed")  # fmt: skip
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    energy, own = row["energy_j"], row["self_j"]
+    return {
+        **{key: row[key] for key in _TABLE if key in row},
+        "energy_j": energy["value"],
+        "energy_expanded_j": energy.get("expanded"),
+        "self_j": own["value"],
+        "self_expanded_j": own.get("expanded"),
+        "mean_power_w": row["mean_power_w"]["value"],
+    }
+
+
+def write_table_csv(file: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the rows of a map as CSV; what is refused is empty, with its reason."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(_TABLE)
+        for row in map(_flat, rows):
+            writer.writerow(["" if row[key] is None else row[key] for key in _TABLE])
+        text.seek(0)
+        file.write(text.read().encode())
+
+
+def write_table_parquet(file: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the same as Parquet; what is refused is null, with its reason."""
+    import pyarrow as pa  # noqa: PLC0415  0.2 s that only files should cost
+    import pyarrow.parquet as pq  # noqa: PLC0415  as above
+
+    words = ("key", "resolution", "reason")
+    kinds = [(key, pa.string() if key in words else pa.int64() if key == "count" else pa.float64()) for key in _TABLE]
+    table = pa.Table.from_pylist([_flat(row) for row in rows], schema=pa.schema(kinds))
     pq.write_table(table, file, compression="zstd")

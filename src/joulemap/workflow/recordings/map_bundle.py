@@ -31,7 +31,16 @@ from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
 from joulemap.workflow.result import SCHEMA as PROFILE_SCHEMA
 
-__all__ = ["MAP_SCHEMA", "BundleMapRequest", "MappedRecording", "map_bundle", "map_recording"]
+__all__ = [
+    "MAP_SCHEMA",
+    "BundleMapRequest",
+    "MappedRecording",
+    "describe_map",
+    "describe_row",
+    "find_meter",
+    "map_bundle",
+    "map_recording",
+]
 
 MAP_SCHEMA = "joulemap.map"
 
@@ -109,7 +118,7 @@ def map_bundle(folder: Path, request: BundleMapRequest) -> dict[str, object]:
         return map_profile(result, request.map.key, bundle=str(folder))
     recordings = open_recordings(folder)
     mapped, published = map_recording(recordings, request)
-    return _document(recordings, mapped, published, str(folder))
+    return describe_map(recordings, mapped, published, str(folder))
 
 
 def map_recording(
@@ -127,7 +136,7 @@ def map_recording(
     traces = [recordings.load_trace(name) for name in names]
     timeline_name = _choose_timeline(recordings, request.timeline, entry, traces[0])
     timeline = recordings.load_timeline(timeline_name) if timeline_name else None
-    meter = _meter(request, entry, traces)
+    meter = find_meter(request, entry, traces)
     traces = [correct_trace(trace, meter) for trace in traces]
     clock = None
     if timeline is not None and len(timeline):
@@ -234,7 +243,8 @@ def _choose_timeline(recordings: RecordingBundle, wanted: str, entry: RecordingE
     )
 
 
-def _meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[EnergyTrace]) -> MeterErrors:
+def find_meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[EnergyTrace]) -> MeterErrors:
+    """Returns what is known of the errors of the meter that recorded the traces."""
     if entry.format == CaptureReader.name and not request.instrument and request.calibration is None:
         channel = traces[0].channel
         return live_errors(channel.name, stated_gain(entry.metadata, channel.name), channel.provenance)
@@ -254,9 +264,10 @@ def _meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[Energy
     )
 
 
-def _document(
+def describe_map(
     recordings: RecordingBundle, mapped: MappedRecording, published: PublishedMap | None, folder: str
 ) -> dict[str, object]:
+    """Returns the map as JSON; ``folder`` is how the reader of this copy finds the bundle."""
     energy = mapped.map
     findings = [*mapped.findings, *energy.findings, *(published.findings if published else ())]
     severe = any(finding.severity is Severity.ERROR for finding in findings)

@@ -114,13 +114,19 @@ class RecordingBundle:
 
     def load_lanes(self) -> tuple[Lane, ...]:
         """Returns all lanes."""
-        return tuple(load_lane(self.bundle, path) for entry in self.entries for path in entry.lanes)
+        return tuple(lane for entry in self.entries for lane in self.load_lanes_of(entry))
+
+    def load_lanes_of(self, entry: RecordingEntry) -> tuple[Lane, ...]:
+        """Returns the lanes of one recording."""
+        return tuple(load_lane(self.bundle, path) for path in entry.lanes)
 
     def load_markers(self) -> tuple[MarkerTrack, ...]:
         """Returns all marker tracks."""
-        return tuple(
-            track for entry in self.entries if entry.markers for track in load_markers(self.bundle, entry.markers)
-        )
+        return tuple(track for entry in self.entries for track in self.load_markers_of(entry))
+
+    def load_markers_of(self, entry: RecordingEntry) -> tuple[MarkerTrack, ...]:
+        """Returns the marker tracks of one recording."""
+        return tuple(load_markers(self.bundle, entry.markers)) if entry.markers else ()
 
     def load_published(self) -> tuple[tuple[RecordingEntry, PublishedRun], ...]:
         """Returns what published rules need, each with its recording."""

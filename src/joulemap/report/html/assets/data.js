@@ -22,11 +22,12 @@ function makeSlices(id, head) {
   const duration = Float64Array.from(new Uint32Array(buffer, 4 * n, n), (ticks) => ticks * head.tick);
   const energy = new Float32Array(buffer, 8 * n, n);
   const name = new Uint16Array(buffer, 12 * n, n);
-  const lane = new Uint8Array(buffer, 14 * n, n);
+  const doubt = head.expanded ? new Uint16Array(buffer, 14 * n, n) : null;
+  const lane = new Uint8Array(buffer, (head.expanded ? 16 : 14) * n, n);
   const byLane = head.lanes.map(() => []);
   for (let i = 0; i < n; i++) byLane[lane[i]].push(i);
   const longest = byLane.map((rows) => rows.reduce((most, i) => Math.max(most, duration[i]), 0));
-  return { start, duration, energy, name, byLane, longest, lanes: head.lanes, names: head.names, tick: head.tick };
+  return { start, duration, energy, name, doubt, byLane, longest, lanes: head.lanes, names: head.names, tick: head.tick };
 }
 
 function makeScene(head, index) {
@@ -47,7 +48,8 @@ function makeScene(head, index) {
     tracks[excerpt.track].finer.push(makeSource(values, planes, excerpt.start, excerpt.step, excerpt.raw));
   }
   for (const track of tracks) track.finer.sort((a, b) => a.step - b.step);
-  return { ...head, tracks, slices: makeSlices(`slices-${index}`, head.slices) };
+  const marks = head.marks.at.map((at, k) => ({ at, label: head.marks.labels[head.marks.index[k]] }));
+  return { ...head, tracks, marks, slices: makeSlices(`slices-${index}`, head.slices) };
 }
 
 /** Everything that the maps show, or an empty list when the page has no map. */
@@ -57,6 +59,12 @@ export const scenes = page.scenes.map(makeScene);
 /** A stored number in the unit of its track; NaN for what was not seen. */
 export function valueOf(track, stored) {
   return stored === MISSING ? NaN : track.low + stored * track.quantum;
+}
+
+/** U of a slice's energy; null when none is stored. */
+export function expandedOf(slices, index) {
+  const stored = slices.doubt[index];
+  return stored === MISSING ? null : Math.abs(slices.energy[index]) * 2 ** (stored / 1024 - 32);
 }
 
 /** The finest bins that hold a window whose columns are narrower than the coarse ones; else the coarse ones. */

@@ -7,11 +7,12 @@ const MAIN = 132;
 const LANE = 18;
 const ROW = 22;
 const OPEN_TRACKS = 6;
+const OPEN_LANES = 12;
 const RIGHT = 12;
 
 export const layout = { width: 0, height: 0, gutter: 132, rows: [], top: TOP, hidden: 0 };
 
-/** Lays the rows out for the width at hand: first track, lanes, then the other tracks, six of them unless asked. */
+/** Lays the rows out for the width at hand: first track, lanes, then the other tracks; twelve and six unless asked. */
 export function arrange(width) {
   const scene = state.scene;
   layout.width = width;
@@ -23,11 +24,13 @@ export function arrange(width) {
     y += height + gap;
   };
   put({ track: 0 }, MAIN, 12);
-  scene.slices.lanes.forEach((name, lane) => put({ lane }, LANE - 2, 2));
+  const { lanes } = scene.slices;
+  const openLanes = state.allTracks ? lanes.length : Math.min(lanes.length, OPEN_LANES);
+  for (let lane = 0; lane < openLanes; lane++) put({ lane }, LANE - 2, 2);
   y += scene.tracks.length > 1 ? 8 : 0;
   const open = state.allTracks ? scene.tracks.length : Math.min(scene.tracks.length, OPEN_TRACKS);
   for (let track = 1; track < open; track++) put({ track }, ROW - 4, 4);
-  layout.hidden = scene.tracks.length - open;
+  layout.hidden = scene.tracks.length - open + lanes.length - openLanes;
   layout.height = y + 4;
 }
 

@@ -11,7 +11,7 @@ import { mode, watchPointer } from './pointer.js';
 import { describeSelection, measureWindow, readAt } from './reading.js';
 import { changed, onChange, select, showScene, showWindow, state, zoom } from './state.js';
 import { fitLabels, press, showPressed, watchTables } from './table.js';
-import { formatEstimate, formatSi, formatSupported } from './numbers.js';
+import { formatEstimate, formatLong, formatSi, formatSupported, formatUtc } from './numbers.js';
 
 const byId = (id) => document.getElementById(id);
 let pending = 0;
@@ -42,7 +42,7 @@ function showSelection() {
 function showTrackButton() {
   const button = byId('more');
   button.hidden = layout.hidden === 0 && !state.allTracks;
-  button.textContent = state.allTracks ? 'Show fewer tracks' : `Show ${layout.hidden} more tracks`;
+  button.textContent = state.allTracks ? 'Show fewer rows' : `Show ${layout.hidden} more rows`;
 }
 
 function onButton(id, action) {
@@ -78,7 +78,8 @@ function onAnyChange(what) {
     rearrange();
     showTrackButton();
     if (byId('fold')) toggle(byId('fold'), state.scene !== scenes[0]);
-    byId('what').textContent = state.scene.label;
+    const { label, origin } = state.scene;
+    byId('what').textContent = origin ? `${label}; ${origin.label}` : label;
   }
   if (what === 'selection' || what === 'scene') showSelection();
   if (what === 'view' && state.selection) showSelection();
@@ -127,4 +128,4 @@ fitLabels();
 addEventListener('resize', fitLabels);
 // What a script or a test may ask: read-only views of what the page shows.
 window.joulemap = Object.freeze({ page, scenes, state, layout, timing, draw, readAt, measureWindow, showWindow, select,
-  describeSelection, formatEstimate, formatSi, formatSupported });
+  describeSelection, formatEstimate, formatLong, formatSi, formatSupported, formatUtc });

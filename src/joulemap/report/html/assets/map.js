@@ -1,6 +1,6 @@
 // Draws the map: axis, gate, first track with its idle level, lanes, other tracks, selection, cursor.
 
-import { formatInstant, formatSi } from './numbers.js';
+import { formatInstant, formatLong, formatSi, takesPrefix } from './numbers.js';
 import { columnTime, layout, plotWidth, xOf } from './layout.js';
 import { drawLane } from './lanes.js';
 import { colors } from './palette.js';
@@ -20,6 +20,18 @@ function ticks(left, right, wanted) {
   const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
   const at = [];
   for (let k = Math.ceil(left / step - 1e-9); k * step <= right + step * 1e-9; k++) at.push(k * step);
+  return [at, step];
+}
+
+const LONG_STEPS = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+
+/** Instants of the axis: round seconds, or round minutes, hours and days where a step is that long. */
+function timeTicks(left, right, wanted) {
+  const rough = (right - left) / wanted;
+  if (rough <= 30) return ticks(left, right, wanted);
+  const step = LONG_STEPS.find((length) => length >= rough) || 604800 * Math.ceil(rough / 604800);
+  const at = [];
+  for (let k = Math.ceil(left / step - 1e-9); k * step <= right; k++) at.push(k * step);
   return [at, step];
 }
 
@@ -64,24 +76,33 @@ function drawBandLabels() {
 /** Instants: a small wedge under the axis, with its label where no other stands in the way. */
 function drawInstants() {
   let free = layout.gutter;
+  let drawn = -Infinity;
+  context.font = FONT;
   context.fillStyle = colors.mark;
   context.textAlign = 'left';
   for (const mark of state.scene.marks) {
     const x = xOf(mark.at);
-    if (x < layout.gutter || x > layout.gutter + plotWidth()) continue;
+    if (x < layout.gutter || x > layout.gutter + plotWidth() || x < drawn + 3) continue;
+    drawn = x;
     context.beginPath();
     context.moveTo(x - 4, layout.top - 6);
     context.lineTo(x + 4, layout.top - 6);
     context.lineTo(x, layout.top);
     context.fill();
-    if (x < free) continue;
+    const width = context.measureText(mark.label).width;
+    if (x < free || x + 8 + width > layout.gutter + plotWidth()) continue;
+    context.fillStyle = colors.card;
+    context.globalAlpha = 0.8;
+    context.fillRect(x + 5, layout.top + 1, width + 3, 14);
+    context.globalAlpha = 1;
+    context.fillStyle = colors.mark;
     context.fillText(mark.label, x + 6, layout.top + 8);
-    free = x + 16 + context.measureText(mark.label).width;
+    free = x + 16 + width;
   }
 }
 
 function drawTimeAxis() {
-  const [at, step] = ticks(state.view[0], state.view[1], Math.max(3, plotWidth() / 120));
+  const [at, step] = timeTicks(state.view[0], state.view[1], Math.max(3, plotWidth() / 120));
   const end = Math.max(Math.abs(state.view[0]), Math.abs(state.view[1]));
   const unit = end < 1e-6 ? 1e-9 : end < 1e-3 ? 1e-6 : end < 1 ? 1e-3 : 1;
   const name = { 1e-9: 'ns', 1e-6: '\u00b5s', 1e-3: 'ms', 1: 's' }[unit];
@@ -96,7 +117,7 @@ function drawTimeAxis() {
     context.moveTo(x, layout.top - 4);
     context.lineTo(x, layout.height);
     if (x > layout.gutter + 20 && x < layout.width - 24) {
-      context.fillText(`${(time / unit).toFixed(places)}\u2009${name}`, x, 10);
+      context.fillText(step >= 60 ? formatLong(time) : `${(time / unit).toFixed(places)}\u2009${name}`, x, 10);
     }
   }
   context.stroke();
@@ -108,7 +129,7 @@ function drawValueAxis(row, scale, unit) {
   context.strokeStyle = colors.rule;
   context.fillStyle = colors.quiet;
   const most = Math.max(Math.abs(scale.low), Math.abs(scale.high), 1e-30);
-  const exponent = unit === '1' ? 0 : Math.max(-12, Math.min(9, 3 * Math.floor(Math.log10(most) / 3 + 1e-9)));
+  const exponent = !takesPrefix(unit) ? 0 : Math.max(-12, Math.min(9, 3 * Math.floor(Math.log10(most) / 3 + 1e-9)));
   const places = Math.max(0, exponent - Math.floor(Math.log10(step) + 1e-9));
   const symbol = formatSi(10 ** exponent, unit, 1).split('\u2009')[1] || '';
   context.beginPath();
@@ -146,11 +167,15 @@ function drawLevel(row, scale) {
   context.fillText(level.label, x, y - 9);
 }
 
+/** Text that fits: what does not is left out of its middle, since beginnings and ends tell names apart. */
 function fit(text, width) {
   if (context.measureText(text).width <= width) return text;
-  let cut = text;
-  while (cut.length > 1 && context.measureText(`${cut}\u2026`).width > width) cut = cut.slice(0, -1);
-  return `${cut}\u2026`;
+  for (let keep = text.length - 1; keep > 2; keep--) {
+    const head = Math.ceil(keep * 0.55);
+    const cut = `${text.slice(0, head).trimEnd()}\u2026${text.slice(text.length - (keep - head)).trimStart()}`;
+    if (context.measureText(cut).width <= width) return cut;
+  }
+  return '\u2026';
 }
 
 function drawRows() {

@@ -21,8 +21,13 @@ function placesOf(value, digits) {
   return digits - 1 - parseInt(value.toExponential(digits - 1).split('e')[1], 10);
 }
 
+/** False for units that never take a prefix. */
+export function takesPrefix(unit) {
+  return !['', '1', '%', '\u00b0C'].includes(unit);
+}
+
 function prefixFor(value, unit) {
-  if (value === 0 || unit === '' || unit === '1' || unit === '%') return 0;
+  if (value === 0 || !takesPrefix(unit)) return 0;
   const exponent = 3 * Math.floor(exponentOf(value) / 3);
   return PREFIXES.has(exponent) ? exponent : 0;
 }
@@ -70,6 +75,31 @@ export function formatInstant(time, step) {
   const exponent = prefixFor(Math.max(Math.abs(time), step), 's');
   const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   return withUnit(scaled(time, Math.min(0, exponent), places), Math.min(0, exponent), 's');
+}
+
+/** An instant on the axis in minutes, hours and days. */
+export function formatLong(time) {
+  const parts = [['d', 86400], ['h', 3600], ['min', 60]];
+  let rest = Math.round(time);
+  const said = [];
+  for (const [name, length] of parts) {
+    const count = Math.floor(rest / length);
+    rest -= count * length;
+    if (count) said.push(`${count}${THIN}${name}`);
+  }
+  return said.join(' ') || `0${THIN}min`;
+}
+
+/** Time of day in UTC: whole seconds and ns of the origin, s after it, with the digits that a step supports. */
+export function formatUtc([seconds, nanoseconds], time, step) {
+  const whole = Math.floor(time);
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9)));
+  let rest = Math.round(nanoseconds + (time - whole) * 1e9);
+  const carried = Math.floor(rest / 1e9);
+  rest -= carried * 1e9;
+  const stamp = new Date((seconds + whole + carried) * 1000).toISOString().slice(0, 19).replace('T', ' ');
+  const digits = String(rest).padStart(9, '0').slice(0, places);
+  return `${stamp}${places ? `.${digits}` : ''} UTC`;
 }
 
 /** Expanded uncertainty of a window's energy; null when the track declares none. See PowerUncertainty. */

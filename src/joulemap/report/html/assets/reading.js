@@ -1,9 +1,10 @@
 // What a place on the map says: the same numbers for the tooltip, the reading cursor and the tests.
 
-import { sourceFor, sumBins } from './data.js';
+import { expandedOf, sourceFor, sumBins } from './data.js';
 import { columnTime, rowAt, timeAt } from './layout.js';
 import { readLane } from './lanes.js';
-import { formatEstimate, formatInstant, formatSi, formatSupported, windowExpanded } from './numbers.js';
+import { formatEstimate, formatInstant, formatSi, formatSupported, formatUtc,
+  windowExpanded } from './numbers.js';
 import { state } from './state.js';
 import { readTrack } from './tracks.js';
 
@@ -33,6 +34,7 @@ function trackLines(track, time) {
     lines.push(`mean ${track.uncertainty ? formatEstimate(bin.mean, expanded, track.unit) : quantity(bin.mean)}`,
       `${track.spread}: ${quantity(bin.low)}, ${quantity(bin.high)}`, `bin of ${length}`);
   }
+  if (track.note) lines.push(track.note);
   lines.push(`stored in 16 bits: \u00b1 ${formatSi(stored, track.unit, 2)}`);
   return { name: track.name, lines, bin };
 }
@@ -44,12 +46,13 @@ function sliceLines(index) {
   const energy = slices.energy[index];
   const lines = [...name.facts];
   if (Number.isFinite(energy)) {
-    const expanded = windowExpanded(tracks[0], energy, duration, 0);
+    const expanded = slices.doubt ? expandedOf(slices, index) : windowExpanded(tracks[0], energy, duration, 0);
     const power = expanded === null ? null : expanded / duration;
-    lines.push(`here: ${formatEstimate(energy, expanded, 'J')} in ${formatSi(duration, 's', 4)}`,
-      `mean ${formatSupported(energy / duration, power, 'W')}`);
+    lines.push(`here: ${formatEstimate(energy, expanded, 'J')} in ${formatSi(duration, 's', 4)}`);
+    if (duration > 0) lines.push(`mean ${formatSupported(energy / duration, power, 'W')}`);
   } else {
-    lines.push(`here: ${formatSi(duration, 's', 4)}, not wholly recorded`);
+    const why = tracks[0].unit === 'W' ? `, ${name.none || 'not wholly recorded'}` : '';
+    lines.push(`here: ${formatSi(duration, 's', 4)}${why}`);
   }
   return { name: name.name, lines, slice: index };
 }
@@ -61,13 +64,21 @@ export function readRow(row, time) {
   return index < 0 ? null : sliceLines(index);
 }
 
+/** The instant as the axis counts it and, on a clock that says UTC, as the time of day. */
+function instantLines(time) {
+  const lines = [`t = ${formatInstant(time, columnTime())}`];
+  const { origin } = state.scene;
+  if (origin && origin.utc) lines.push(formatUtc(origin.utc, time, columnTime()));
+  return lines;
+}
+
 /** What stands under a position of the canvas. */
 export function readAt(x, y) {
   const row = rowAt(y);
   if (!row) return null;
   const time = timeAt(x);
   const reading = readRow(row, time);
-  return reading && { ...reading, time, lines: [...reading.lines, `t = ${formatInstant(time, columnTime())}`] };
+  return reading && { ...reading, time, lines: [...reading.lines, ...instantLines(time)] };
 }
 
 /** The reading cursor: every row that says something, in one sentence. */

@@ -28,7 +28,7 @@ function applyFilter() {
   const shown = tables.find((table) => !table.hidden);
   let matches = 0;
   for (const row of shown.tBodies[0].rows) {
-    row.hidden = wanted !== '' && !row.dataset.find.includes(wanted);
+    row.hidden = wanted !== '' && !row.textContent.toLowerCase().includes(wanted);
     matches += row.hidden ? 0 : 1;
   }
   count.textContent = wanted ? `${matches} of ${shown.tBodies[0].rows.length}` : '';

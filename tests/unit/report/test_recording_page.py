@@ -1,0 +1,520 @@
+"""The page of a recording: answer, refusals, rails, lanes, clocks, sizes; what it says when something is missing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from joulemap.analysis.clocks.solve import AlignRequest
+from joulemap.analysis.mapping.energy_map import MapRequest
+from joulemap.analysis.mapping.keys import MapKey
+from joulemap.errors import NotComparableError
+from joulemap.report.html.pack import MISSING, list_blocks, pack_scene_head
+from joulemap.report.html.page import render_page
+from joulemap.report.markdown import render_markdown
+from joulemap.report.view.page import FlameNode, PageView
+from joulemap.report.view.recording.folding import fold_slices
+from joulemap.report.view.recording.page import build_recording_page
+from joulemap.report.view.recording.rows import list_times
+from joulemap.report.view.recording.scene import MARK_LIMIT, TRACK_LIMIT, describe_origin
+from joulemap.report.view.recording.sections import MarkLine, ValueLine
+from joulemap.report.view.recording.work import LANE_LIMIT, NAME_LIMIT, PAGE_B, lay_work, plan_slices
+from joulemap.report.view.slices import SLICE_LIMIT
+from joulemap.report.view.tracks import bin_trace
+from joulemap.report.view.windows import worst_windows
+from joulemap.trace import Clock, ClockKind, Timeline, integrate_energy
+from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle
+from mapped_traces import METER, build_trace
+from recording_sections import (
+    SLOW_NAMES,
+    build_sections,
+    import_files,
+    load_recording_page,
+    make_row,
+    slices_at,
+    write_nested,
+    write_rails,
+)
+
+OFFSET = AlignRequest(offset_s=0.0)
+COLUMNS = {"columns": {"time": "moment (s)", "power": "power (W)"}}
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nested")
+    return import_files(folder / "run.jm", *write_nested(folder), **COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def nested_page(nested: Path) -> PageView:
+    return load_recording_page(nested, BundleMapRequest(align=OFFSET))
+
+
+def busy_timeline(n: int, *, names: int = 40, tracks: int = 4) -> Timeline:
+    """Returns n slices side by side over 2 s, names and tracks in turn."""
+    edges_ns = np.linspace(0, 2_000_000_000, n + 1).astype(np.int64)
+    index = np.arange(n)
+    return Timeline(
+        clock=METER,
+        start_ns=edges_ns[:-1],
+        end_ns=edges_ns[1:],
+        name_index=(index % names).astype(np.int32),
+        names=tuple(f"CONV_2D #{k}" for k in range(names)),
+        track_index=(index % tracks).astype(np.int32),
+        tracks=tuple(f"core {k}" for k in range(tracks)),
+        kind_index=np.zeros(n, np.int32),
+        kinds=("op",),
+    )
+
+
+def slugs(view: PageView) -> set[str]:
+    return {finding.slug for finding in view.findings}
+
+
+def test_the_answer_comes_first_and_is_that_of_the_map(nested: Path, nested_page: PageView) -> None:
+    document = map_bundle(nested, BundleMapRequest(align=OFFSET))
+    total = document["total_j"]
+    assert isinstance(total, dict)
+    assert nested_page.headline is not None
+    shown, unit = re.fullmatch(r"([\d.]+) ± [\d.]+\u2009(J)", nested_page.headline).groups()  # type: ignore[union-attr]
+    assert float(shown) == pytest.approx(total["value"], abs=total["expanded"])
+    assert unit == "J"
+    assert nested_page.headline_unit == "in 4.000\u2009s"
+    assert dict(nested_page.figures)["Length"] == "4.000\u2009s"
+    assert nested_page.hotspot.startswith("conv takes 49.2")
+    words = [badge.word for badge in nested_page.badges]
+    assert words[:3] == ["measured sampled", "boundary rail", "valid"]
+    assert words[3] == "meter unknown: U leaves it out"  # a U without gain and offset says so where it is read
+
+
+def test_a_unit_of_work_makes_the_headline_and_the_fold(nested: Path) -> None:
+    view = load_recording_page(nested, BundleMapRequest(align=OFFSET, per="infer"))
+    assert view.headline_unit == "per infer"
+    assert view.headline is not None
+    assert float(view.headline.split()[0]) == pytest.approx(1.07, rel=0.01)  # 0.04*2 + 0.1*6 + 0.06*4 + 0.05*3
+    assert view.fold is not None
+    assert view.fold.span_s == pytest.approx(0.25)
+    assert view.scene is not None
+    assert view.scene.open_s[1] - view.scene.open_s[0] < 1.2  # about three of ten units
+    panel = next(panel for panel in view.panels if panel.title == "Per unit of work")
+    assert dict(panel.rows)["Unit"] == "infer, 10 of them"
+
+
+def test_rows_are_those_of_the_map_with_what_is_inside_taken_off(nested: Path, nested_page: PageView) -> None:
+    document = map_bundle(nested, BundleMapRequest(align=OFFSET))
+    rows = document["rows"]
+    assert isinstance(rows, list)
+    table = nested_page.tables[0]
+    assert [row.name for row in table.rows] == [*(row["key"] for row in rows), "idle: no slice runs"]
+    for shown, row in zip(table.rows, rows, strict=False):
+        assert shown.own_j == row["self_j"]["value"]
+        assert shown.energy_j == row["energy_j"]["value"]
+    outer = next(row for row in table.rows if row.name == "infer")
+    assert outer.energy != outer.own
+    assert {table.key for table in nested_page.tables} >= {"name", "path"}
+    assert any(" \u203a " in row.name for row in next(t for t in nested_page.tables if t.key == "path").rows)
+
+
+def test_a_wanted_grouping_comes_first(nested: Path) -> None:
+    view = load_recording_page(nested, BundleMapRequest(align=OFFSET, map=MapRequest(key=MapKey.PATH)))
+    assert view.tables[0].key == "path"
+    assert "name" in {table.key for table in view.tables}
+
+
+def test_a_refused_row_shows_its_reason_and_never_a_number() -> None:
+    none = {"value": None, "provenance": "unavailable", "reason": "too_short_for_samples"}
+    figures = dict.fromkeys(("energy_j", "self_j", "mean_power_w"), none)
+    why = {"resolution": "refused", "reason": "too_short_for_samples", "runs_needed": 41.6}
+    refused = make_row("tiny", 1.0, total_j=11.0, share=None, cumulative_share=None, **figures, **why)
+    rows = [make_row("conv", 5.5, total_j=11.0), refused]
+    timeline = slices_at(METER, [("conv", 0, 10**9, "a"), ("tiny", 10**9, 10**9 + 10, "a")])
+    view = build_recording_page(build_sections(timeline, rows=rows))
+    row = next(row for row in view.tables[0].rows if row.name == "tiny")
+    assert row.energy == "refused"
+    assert (row.energy_j, row.expanded_j, row.own_j) == (None, None, None)
+    assert {row.share, row.cumulative, row.power} == {"—"}
+    assert row.resolution == "refused: too short for samples; about 42\u00d7 this recording would tell"
+    assert ("tiny", "too short for samples; about 42\u00d7 this recording would tell") in view.refused
+    assert view.scene is not None
+    name = next(name for name in view.scene.slices.names if name.name == "tiny")
+    assert name.facts == ("no energy: too short for samples; about 42\u00d7 this recording would tell",)
+    assert name.no_energy == "refused"
+    assert "tiny" not in json.dumps([child.name for child in view.flame.children]) if view.flame else True
+
+
+def test_what_least_squares_tell_of_all_is_not_shown_of_one() -> None:
+    rows = [make_row("short", 5.5, total_j=11.0, resolution="least_squares")]
+    timeline = slices_at(METER, [("short", 0, 10**6, "a")])
+    view = build_recording_page(build_sections(timeline, rows=rows))
+    assert view.scene is not None
+    assert view.scene.slices.names[0].no_energy == "samples tell it for all of them, not for one"
+    assert view.tables[0].rows[0].resolution == "least squares"
+
+
+def test_rails_inside_another_are_marked_and_never_added(tmp_path: Path) -> None:
+    view = load_recording_page(import_files(tmp_path / "run.jm", write_rails(tmp_path)))
+    total_j = 30 * 5.0 + 30 * 14.0 + 4.5  # readings are points: three steps up and two down lie between them
+    assert view.headline is not None
+    assert float(view.headline.split()[0]) == pytest.approx(total_j, rel=1e-3)
+    roles = {row.name: (row.inside, row.role) for row in view.traces}
+    assert roles["VDD_IN"] == ("", "mapped")
+    assert roles["VDD_SOC"] == ("VDD_IN", "inside, never added")
+    assert view.flame is not None
+    assert view.flame.name == "VDD_IN"
+    assert {child.name for child in view.flame.children} == {"VDD_CPU_GPU_CV", "VDD_SOC"}
+    assert view.flame_title == "Energy by rail"
+    assert view.scene is not None
+    names = [track.name for track in view.scene.tracks]
+    assert names[0] == "Power, VDD_IN"
+    soc = view.scene.tracks[names.index("\u21b3 VDD_SOC")]
+    assert soc.note == "inside VDD_IN: part of it, never added"
+    temperature = next(track for track in view.scene.tracks if "temperature" in track.name)
+    assert temperature.unit == "\u00b0C"
+    assert view.hotspot.startswith("Inside it VDD_CPU_GPU_CV holds 50")
+    assert view.tables == ()  # nothing ran, and the page says what it can
+
+
+def test_two_traces_are_summed_only_when_both_are_named(tmp_path: Path) -> None:
+    bundle = import_files(tmp_path / "run.jm", write_rails(tmp_path))
+    view = load_recording_page(bundle, BundleMapRequest(traces=("VDD_CPU_GPU_CV", "VDD_SOC")))
+    assert view.scene is not None
+    track = view.scene.tracks[0]
+    assert track.name == "Power, VDD_CPU_GPU_CV + VDD_SOC"
+    assert track.spread == "sums of lows and highs"
+    assert float(np.nanmax(track.mean)) == pytest.approx(7.0 + 2.8)
+    assert {row.role for row in view.traces if row.name != "VDD_IN"} == {"mapped"}
+
+
+def test_several_traces_of_equal_standing_are_chosen_from_and_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "smi.csv"
+    rows = ["timestamp, index, power.draw [W]"]
+    rows += [f"2026/01/02 03:04:{k:02d}.000, {gpu}, {50 + 10 * gpu + k % 3}.00 W" for k in range(40) for gpu in (0, 1)]
+    path.write_text("\n".join(rows) + "\n")
+    view = load_recording_page(import_files(tmp_path / "run.jm", path))
+    assert "trace_chosen" in slugs(view)
+    assert {row.name: row.role for row in view.traces} == {"gpu1": "mapped", "gpu0": "beside"}
+
+
+def test_clocks_that_nothing_relates_leave_the_power_alone(nested: Path) -> None:
+    view = load_recording_page(nested)
+    assert view.headline is not None
+    assert "timeline_unplaced" in slugs(view)
+    assert view.scene is not None
+    assert len(view.scene.slices) == 0
+    assert any("load" in finding.message for finding in view.findings if finding.slug == "lanes_unplaced")
+    with pytest.raises(NotComparableError):  # who says which unit of work wants an answer, not another page
+        load_recording_page(nested, BundleMapRequest(per="infer"))
+
+
+def test_a_degraded_recording_has_no_headline_and_says_what_to_do(nested: Path) -> None:
+    view = load_recording_page(nested, BundleMapRequest(align=AlignRequest(offset_s=1e6)))
+    assert view.headline is None
+    assert "degraded" in view.no_headline
+    assert view.next_step == "Record power from before the work to after it; check the offset of the clocks."
+    assert dict(view.figures)["Energy"].endswith("\u2009J")
+
+
+def test_a_timeline_without_power_is_a_page_of_times(tmp_path: Path) -> None:
+    _, trace = write_nested(tmp_path)
+    view = load_recording_page(import_files(tmp_path / "run.jm", trace))
+    assert view.headline is None
+    assert [badge.word for badge in view.badges] == ["no power", "valid"]
+    assert view.scene is not None
+    assert view.scene.tracks[0].name == "Busy tracks"
+    assert float(np.nanmax(view.scene.tracks[0].mean)) == 1.0
+    table = view.tables[0]
+    assert table.own_label == "Self time"
+    times = {row.name: (row.time, row.own) for row in table.rows}
+    assert times["conv"] == ("1.000\u2009s", "1.000\u2009s")
+    assert times["infer"] == ("2.500\u2009s", "0\u2009s")
+    assert {row.energy for row in table.rows} == {"—"}
+    conv = next(name for name in view.scene.slices.names if name.name == "conv")
+    assert conv.facts == ("1.000\u2009s in all (10 slices)",)
+    assert "joulemap import POWER TIMELINE" in view.next_step
+    assert render_markdown(view).count("No headline") == 1
+
+
+def test_figures_of_one_instant_are_a_page_too(tmp_path: Path) -> None:
+    path = tmp_path / "stat.csv"
+    path.write_text("12.34,Joules,power/energy-pkg/,1000000,100.00,,\n")
+    view = load_recording_page(import_files(tmp_path / "run.jm", path))
+    assert view.scene is None
+    assert view.no_scene
+    panel = next(panel for panel in view.panels if panel.title == "What the source states")
+    assert any(text.startswith("12.34 ") for _, text in panel.rows)
+    assert "<canvas" not in render_page(view)
+
+
+def test_the_times_of_a_timeline_are_held_and_own() -> None:
+    timeline = slices_at(METER, [("out", 0, 10**9, "a"), ("in", 2 * 10**8, 5 * 10**8, "a"), ("out", 0, 10**9, "b")])
+    times = {name: [count, held, own] for name, count, held, own in list_times(timeline)}
+    assert times == {"out": pytest.approx([2, 2.0, 1.7]), "in": pytest.approx([1, 0.3, 0.3])}
+
+
+@pytest.mark.parametrize(
+    ("clock", "at_ns", "label", "utc_ns"),
+    [
+        (Clock(name="host", kind=ClockKind.UTC), 1_700_000_000_123_456_789, "0 = 2023-11-14 22:13:20.123 UTC",
+         1_700_000_000_123_456_789),
+        (Clock(name="host", kind=ClockKind.LOCAL), 1_700_000_000_000_000_000,
+         "0 = 2023-11-14 22:13:20.000 local time, as the source has it", None),
+        (Clock(name="adc", kind=ClockKind.SAMPLE_INDEX), 0,
+         "0 = the first sample; the source has no time of day", None),
+        (Clock(name="boot", kind=ClockKind.MONOTONIC), 1_500_000_000,
+         "0 = 1.500000\u2009s of the monotonic clock boot", None),
+    ],
+)  # fmt: skip
+def test_the_axis_says_what_its_zero_is(clock: Clock, at_ns: int, label: str, utc_ns: int | None) -> None:
+    origin = describe_origin(clock, at_ns)
+    assert (origin.label, origin.utc_ns) == (label, utc_ns)
+
+
+def test_everything_from_the_files_is_text(nested_page: PageView) -> None:
+    page = render_page(nested_page)
+    body = page[page.index("<body>") : page.index('<script type="application/json"')]
+    assert "<script" not in body
+    assert "&lt;script&gt;document.title=&#x27;owned&#x27;&lt;/script&gt;" in body
+    assert "<script>document" not in re.sub(r"\\.", "", render_markdown(nested_page))
+
+
+def test_the_same_bundle_gives_the_same_bytes(nested: Path) -> None:
+    pages = [render_page(load_recording_page(nested, BundleMapRequest(align=OFFSET))) for _ in range(2)]
+    assert pages[0] == pages[1]
+    assert str(nested.parent) not in pages[0]  # no path of the machine either
+
+
+def test_every_slice_of_a_name_is_found_from_its_row(nested_page: PageView) -> None:
+    assert nested_page.scene is not None
+    slices = nested_page.scene.slices
+    for name in SLOW_NAMES:
+        row = next(row for row in nested_page.tables[0].rows if row.name == name)
+        lit = np.isin(slices.name_index, row.names)
+        assert int(lit.sum()) == 10
+        assert {slices.names[k].name for k in slices.name_index[lit]} == {name}
+
+
+def test_boxes_of_the_icicle_hold_what_is_inside_and_add_up(nested: Path, nested_page: PageView) -> None:
+    root = nested_page.flame
+    assert root is not None
+
+    def check(node: FlameNode) -> None:
+        assert sum(child.energy_j for child in node.children) <= node.energy_j * (1 + 1e-12)
+        for child in node.children:
+            check(child)
+
+    check(root)
+    document = map_bundle(nested, BundleMapRequest(align=OFFSET))
+    total = document["total_j"]
+    assert isinstance(total, dict)
+    assert sum(child.energy_j for child in root.children) == pytest.approx(total["value"], rel=1e-3)
+    infer = next(child for child in root.children if child.name == "infer")
+    assert {child.name for child in infer.children} == set(SLOW_NAMES)
+
+
+def test_too_many_slices_are_folded_by_a_rule_and_none_is_lost() -> None:
+    timeline = busy_timeline(50_000)
+    sections = build_sections(timeline)
+    assert sections.work is not None
+    laid = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[(0, 10**7)], known={}, limit=5000)
+    assert len(laid.slices) <= 5000
+    folded = np.array([name.name.startswith("mostly") for name in laid.slices.names])[laid.slices.name_index]
+    assert laid.slices.energy_j[folded].sum() == pytest.approx(50_000 * 1e-3)  # each stretch holds all of its slices
+    assert [finding.slug for finding in laid.findings] == ["slices_thinned"]
+    inside = laid.slices.start_s + laid.slices.duration_s <= 1e-2
+    single = np.array([not name.name.startswith("mostly") for name in laid.slices.names])[laid.slices.name_index]
+    assert int((inside & single).sum()) == 250  # every slice of the window that must stay whole
+    names = laid.shown["CONV_2D #3"]
+    assert [laid.slices.names[k].name for k in names] == ["CONV_2D #3", "mostly CONV_2D #3"] or len(names) == 1
+    assert any(lane.startswith("folded") for lane in laid.slices.lanes)
+
+
+def test_folded_slices_that_overlap_have_no_sum() -> None:
+    flat = busy_timeline(8000, tracks=1)
+    nested = replace(flat, end_ns=np.minimum(flat.end_ns + 10**6, 2 * 10**9))
+    for timeline, known in ((flat, True), (nested, False)):
+        sections = build_sections(timeline)
+        assert sections.work is not None
+        laid = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={}, limit=1000)
+        folded = np.array([name.name.startswith("mostly") for name in laid.slices.names])[laid.slices.name_index]
+        assert folded.any()
+        assert bool(np.isfinite(laid.slices.energy_j[folded]).all()) is known
+        assert bool(np.isfinite(laid.slices.energy_j[folded]).any()) is known
+
+
+def test_folding_names_what_took_most_however_many_blocks_there_are() -> None:
+    rng = np.random.default_rng(6)
+    n = 3 * (1 << 20)
+    edges_ns = np.sort(rng.integers(0, 2 * 10**9, n + 1))
+    names = rng.integers(0, 5, n).astype(np.int32)
+    timeline = replace(
+        busy_timeline(n, names=5, tracks=1), start_ns=edges_ns[:-1], end_ns=edges_ns[1:], name_index=names
+    )
+    energy_j = rng.random(n)
+    folded, sums_j = fold_slices(timeline, energy_j, np.empty(0, np.int64), (0, 2 * 10**9), limit=7)
+    middle = (edges_ns[:-1] + (edges_ns[1:] - edges_ns[:-1]) // 2) * (7 / 2e9)
+    home = np.clip(middle.astype(np.int64), 0, 6)
+    for k in range(7):
+        rows = home == k
+        assert sums_j[k] == pytest.approx(energy_j[rows].sum())
+        took = np.bincount(names[rows], weights=np.diff(edges_ns)[rows])
+        assert folded.name_index[k] == np.argmax(took)
+        assert (folded.start_ns[k], folded.end_ns[k]) == (edges_ns[:-1][rows].min(), edges_ns[1:][rows].max())
+
+
+def test_lanes_and_names_have_limits_that_are_said() -> None:
+    timeline = busy_timeline(3 * (LANE_LIMIT + 5), names=2 * NAME_LIMIT, tracks=LANE_LIMIT + 5)
+    sections = build_sections(timeline, rows=[make_row("CONV_2D #1", 1.0, total_j=11.0)])
+    assert sections.work is not None
+    laid = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={})
+    assert len(laid.slices.lanes) == LANE_LIMIT
+    assert "5 lanes with the least work are left out" in laid.findings[0].message
+    many = busy_timeline(4000, names=2000)
+    sections = build_sections(many, rows=[make_row("CONV_2D #1", 1.0, total_j=11.0)])
+    assert sections.work is not None
+    laid = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={})
+    assert len(laid.slices.names) == NAME_LIMIT + 1
+    assert laid.slices.names[-1].name == "one of 1750 further names"
+
+
+def test_a_slice_that_reaches_out_of_the_map_ends_there_without_an_energy() -> None:
+    timeline = slices_at(
+        METER, [("a", -(10**9), 10**9, "t"), ("b", 10**9, 3 * 10**9, "t"), ("c", 5 * 10**9, 6 * 10**9, "t")]
+    )
+    sections = build_sections(timeline)
+    assert sections.work is not None
+    slices = lay_work(sections.work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={}).slices
+    assert slices.start_s.tolist() == [0.0, 1.0]
+    assert slices.duration_s.tolist() == [1.0, 1.0]
+    assert np.isnan(slices.energy_j).all()
+
+
+def test_u_of_one_slice_holds_the_meter_and_the_doubt_of_its_edges() -> None:
+    power_w = np.where(np.arange(2000) < 1000, 2.0, 8.0)
+    trace = build_trace(power_w)
+    timeline = slices_at(
+        METER, [("edge", 500_000_000, 1_000_000_000, "t"), ("flat", 1_200_000_000, 1_700_000_000, "t")]
+    )
+    sections = build_sections(timeline, trace=trace, shift_s=2e-3)
+    assert sections.work is not None
+    energy_j = integrate_energy(trace, timeline.start_ns, timeline.end_ns).energy_j
+    work = replace(sections.work, energy_j=energy_j)
+    slices = lay_work(work, sections.lines, (0, 2 * 10**9), windows_ns=[], known={}).slices
+    assert slices.expanded_j is not None
+    limits = sections.lines[0].limits
+    meter = [limits.window_std_j(energy, 0.5) for energy in energy_j]
+    moved_j = 0.5 * 2e-3 * (8.0 - 2.0)  # half of what enters when the edge moves, over both directions
+    wanted = 1.959963984540054 * np.array([np.hypot(meter[0], moved_j), meter[1]])
+    assert slices.expanded_j == pytest.approx(wanted, rel=1e-9)
+    still = lay_work(replace(work, shift_s=0.0), sections.lines, (0, 2 * 10**9), windows_ns=[], known={}).slices
+    assert still.expanded_j is None  # then the page works it out from the meter's limits
+
+
+def test_u_of_a_slice_is_packed_within_a_thousandth() -> None:
+    timeline = slices_at(METER, [(name, k * 10**8, (k + 1) * 10**8, "t") for k, name in enumerate("abc")])
+    view = build_recording_page(build_sections(timeline, shift_s=1e-3))
+    assert view.scene is not None
+    slices = view.scene.slices
+    head = pack_scene_head(view.scene)["slices"]
+    assert head["expanded"] is True
+    data = base64.b64decode(dict(list_blocks(view.scene, 0))["slices-0"])
+    n = head["count"]
+    assert len(data) == 17 * n
+    codes = np.frombuffer(data, "<u2", n, 14 * n)
+    energies = np.frombuffer(data, "<f4", n, 8 * n)
+    assert (codes != MISSING).all()
+    assert np.abs(energies) * 2.0 ** (codes / 1024 - 32) == pytest.approx(slices.expanded_j, rel=1e-3)
+
+
+def test_the_largest_page_that_is_promised_is_below_a_megabyte() -> None:
+    at_ns = np.arange(0, 2_000_000_000, 250_000, dtype=np.int64)
+    rng = np.random.default_rng(4)
+    values = [ValueLine(name=f"counter {k}", unit="1", time_ns=at_ns, value=rng.random(at_ns.size)) for k in range(19)]
+    trace = build_trace(5.0 + rng.random(200_000), period_s=1e-5)
+    sections = build_sections(busy_timeline(SLICE_LIMIT), trace=trace, values=values)
+    view = build_recording_page(sections)
+    assert view.scene is not None
+    assert len(view.scene.tracks) == TRACK_LIMIT
+    assert view.scene.tracks[0].mean.size == 4000
+    assert len(view.scene.slices) == SLICE_LIMIT  # each of them by itself
+    assert len(render_page(view).encode()) <= PAGE_B
+
+
+def test_more_than_fits_is_left_out_and_named() -> None:
+    at_ns = np.arange(0, 2_000_000_000, 10_000_000, dtype=np.int64)
+    rng = np.random.default_rng(4)
+    values = [ValueLine(name=f"counter {k}", unit="1", time_ns=at_ns, value=rng.random(at_ns.size)) for k in range(30)]
+    names = [f"void kernel<{k}, float, {'x' * 80}>({k})" for k in range(3000)]
+    timeline = replace(busy_timeline(60_000, names=3000), names=tuple(names))
+    rows = [make_row(name, 0.001, total_j=11.0) for name in names]
+    marks = [MarkLine(label=f"edge {k % 3}", at_ns=k * 100_000) for k in range(3 * MARK_LIMIT)]
+    view = build_recording_page(build_sections(timeline, values=values, marks=marks, rows=rows))
+    messages = [finding.message for finding in view.findings if finding.slug == "tracks_left_out"]
+    assert any("20 of 31 tracks; left out are counter 19" in message for message in messages)
+    assert any(f"of {3 * MARK_LIMIT} instants" in message for message in messages)
+    assert view.scene is not None
+    assert len(view.scene.marks) <= MARK_LIMIT
+    assert view.tables[0].rows[-2].name == "2950 further rows (joulemap map --json has them)"
+    assert view.tables[0].rows[-2].energy_j == pytest.approx(2.95)
+    assert len(render_page(view).encode()) <= PAGE_B
+
+
+def test_room_for_slices_is_what_the_page_has_left() -> None:
+    sections = build_sections(busy_timeline(10, names=10))
+    assert sections.work is not None
+    assert plan_slices(sections.work, tracks=1, bins=4000, samples=0) == SLICE_LIMIT
+    crowded = replace(
+        sections.work, timeline=replace(sections.work.timeline, names=tuple("y" * 200 for _ in range(10)))
+    )
+    few = plan_slices(crowded, tracks=40, bins=4000, samples=0)
+    assert few < plan_slices(sections.work, tracks=20, bins=4000, samples=0) <= SLICE_LIMIT
+
+
+def test_bins_are_the_same_however_many_samples_are_read_at_a_time() -> None:
+    rng = np.random.default_rng(9)
+    trace = build_trace(rng.random(10_000), gaps=[(100, 140), (5000, 5100)])
+    edges_ns = np.linspace(0, trace.end_ns, 101).astype(np.int64)
+    whole, parts = bin_trace(trace, edges_ns), bin_trace(trace, edges_ns, at_once=700)
+    for field in ("edges_ns", "low_w", "high_w", "mean_w"):
+        assert np.array_equal(getattr(whole, field), getattr(parts, field), equal_nan=True), field
+
+
+def test_the_worst_windows_are_the_same_however_many_samples_are_read_at_a_time() -> None:
+    rng = np.random.default_rng(9)
+    power_w = rng.random(10_000)
+    power_w[[4321, 8765]] = 7.0, -3.0
+    trace = build_trace(power_w, gaps=[(100, 140)])
+    none = np.empty((0, 2), np.int64)
+    whole = worst_windows(trace, none, samples=50, inside_ns=None)
+    assert whole == worst_windows(trace, none, samples=50, inside_ns=None, at_once=600)
+    middles = {window.label: (window.start_ns + window.end_ns) // 2 for window in whole}
+    assert middles["highest peak"] == pytest.approx(4321 * 10**6, abs=10**6)
+    assert middles["lowest dip"] == pytest.approx(8765 * 10**6, abs=10**6)
+
+
+def test_clocks_and_published_figures_stand_beside_the_map() -> None:
+    sections = build_sections(slices_at(METER, [("a", 0, 10**9, "t")]))
+    clock = {"source": "board", "target": "meter", "method": "markers", "reference_ns": 0, "offset_ns": 1_500_000_000,
+             "offset_fraction_ns": 0.25, "drift_ppm": 12.5, "std_s": 1e-6, "drift_std_ppm": 0.5, "residual_s": 3e-6,
+             "points": 20}  # fmt: skip
+    metrics = {"published_value": 262.48847977862425, "published_unit": "mJ/stream", "average_power_w": 34.57,
+               "own_average_power_w": 34.59, "energy_per_query_j": 0.262, "own_energy_per_query_j": 0.263,
+               "energy_per_sample_j": None}  # fmt: skip
+    assert sections.document is not None
+    document = {**sections.document, "clocks": [clock], "rule": "mlperf", "metrics": metrics}
+    view = build_recording_page(replace(sections, document=document))
+    panels = {panel.title: dict(panel.rows) for panel in view.panels}
+    assert panels["Clocks"]["board \u2192 meter"] == (
+        "from marks that both saw; offset 1.5\u2009s \u00b1 2.0\u2009µs; drift 12.5 \u00b1 0.98\u2009ppm;"
+        " residual 3.0\u2009µs (1 sd) over 20 points"
+    )
+    published = panels["Published rule"]
+    assert published["Published figure"] == "262.48847977862425 mJ/stream"  # to the last digit
+    assert published["The same by exact integration"] == "0.263 J"
+    assert dict(view.figures)["By the rule mlperf"] == "262.4885\u2009mJ/stream"
