@@ -63,6 +63,8 @@ def test_a_command_is_measured_and_its_bundle_opens_everywhere(tmp_path: Path) -
     assert set(rows) == {"run", "baseline"}
     assert rows["run"]["energy_j"]["value"] == pytest.approx(3 * energy["value"], rel=0.01)
     assert call("export", tmp_path / "r.jm", "--to", "perfetto", "-o", tmp_path / "r.pftrace").code == 0
+    assert call("report", tmp_path / "r.jm", "--html", tmp_path / "r.html").code == 0
+    assert "simulated-rail" in (tmp_path / "r.html").read_text()
 
 
 def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Path) -> None:
@@ -325,3 +327,38 @@ def test_metrics_are_served_on_loopback(tmp_path: Path) -> None:
 
 def test_exporting_to_nobody_is_refused() -> None:
     assert call("export-metrics", "--meter", METER).code == 2
+
+
+def test_on_a_terminal_there_is_a_live_line_and_an_interrupt_comes_once(tmp_path: Path) -> None:
+    script = (
+        "import pathlib, signal, sys, time\nseen = []\n"
+        "signal.signal(signal.SIGINT, lambda n, f: seen.append(n))\n"
+        "pathlib.Path('ready').write_text('')\ntime.sleep(2.5)\n"
+        "pathlib.Path('seen').write_text(str(len(seen)))\nsys.exit(9)"
+    )
+    (tmp_path / "p.py").write_text(script)
+    main, terminal = os.openpty()
+    attach = (
+        "import fcntl, termios, os, sys; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    recorder = subprocess.Popen(
+        [sys.executable, "-c", attach, *PROGRAM, "record", "--meter", METER, "-o", "r.jm", "--", sys.executable, "p.py"],
+        cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal,
+    )  # fmt: skip
+    os.close(terminal)
+    shown = bytearray()
+    interrupted = False
+    try:
+        while True:
+            shown += os.read(main, 4096)
+            if not interrupted and (tmp_path / "ready").exists() and b"joulemap run" in shown:
+                os.write(main, b"\x03")
+                interrupted = True
+    except OSError:
+        pass  # the terminal is closed: all of its processes have ended
+    os.close(main)
+    assert recorder.wait(60) == 9
+    assert (tmp_path / "seen").read_text() == "1"
+    assert b"\r\x1b[Kjoulemap run" in shown
+    assert b"energy" in shown
