@@ -1,7 +1,8 @@
-from joulemap.meters.live.marking import Mark as mark  # noqa: F401, N813  used as a function is
+from joulemap.meters.live.marking import Mark
 from joulemap.meters.live.marking import instant as instant
 from joulemap.workflow import adapters as adapters
 from joulemap.workflow.api import Measurement as Measurement
 from joulemap.workflow.api import measure as measure
 
 __version__: str
+mark = Mark

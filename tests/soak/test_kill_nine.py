@@ -1,4 +1,4 @@
-"""kill -9 of the sampling process, of the recorder, of the command, at random moments: little lost, nothing left over."""
+"""kill -9 of the sampling process, the recorder or the command, at random moments: little lost, nothing left over."""
 
 from __future__ import annotations
 

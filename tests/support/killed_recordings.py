@@ -52,11 +52,8 @@ class KilledRun:
 
 def sampler_pids(capture: Path) -> list[int]:
     """Process ids of every sampling process that wrote to a capture."""
-    pids = []
-    for block in decode_blocks(capture.read_bytes()):
-        if block.kind == BlockKind.HEADER:
-            pids.append(int(json.loads(block.payload)["facts"]["pid"]))
-    return pids
+    blocks = decode_blocks(capture.read_bytes())
+    return [int(json.loads(block.payload)["facts"]["pid"]) for block in blocks if block.kind == BlockKind.HEADER]
 
 
 def _alive(pid: int) -> bool:

@@ -161,7 +161,7 @@ class Measurement:
         )
         try:
             session.start()
-            self._sink = MarkSink(session.marks_folder)
+            self._sink = session.open_marks()
             self._owner = os.getpid()
         except BaseException:
             session.discard()

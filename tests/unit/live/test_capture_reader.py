@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from joulemap.errors import FormatError
+from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.live.overlaps import list_overlaps, list_twins
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
@@ -299,8 +300,8 @@ def two_meters(first: CaptureStream, second: CaptureStream) -> CaptureHeader:
 def test_overlaps_are_declared_or_follow_from_the_whole_machine() -> None:
     core = replace(COUNTER, name="package-0/core", inside=("package-0",))
     rapl = CaptureStream(meter="powercap", driver="powercap", period_s=0.1, domains=(COUNTER, core))
-    battery = replace(POWER, name="BAT0", boundary=type(POWER.boundary)("node"))
-    wall = replace(battery, name="plug", boundary=type(POWER.boundary)("wall"))
+    battery = replace(POWER, name="BAT0", boundary=Boundary.NODE)
+    wall = replace(battery, name="plug", boundary=Boundary.WALL)
     node = CaptureStream(meter="battery", driver="battery", period_s=0.1, domains=(battery,))
     plug = CaptureStream(meter="shelly", driver="prometheus", period_s=0.1, domains=(wall,))
     assert ("powercap:package-0/core", "powercap:package-0") in list_overlaps(two_meters(rapl, node))
@@ -314,7 +315,7 @@ def test_two_meters_of_one_thing_are_compared_and_one_counts(tmp_path: Path) -> 
     header = two_meters(first, second)
     assert list_twins(header) == (("powercap:package-0", "perf:package-0"),)
     assert list_overlaps(header) == (("perf:package-0", "powercap:package-0"),)
-    from joulemap.records.live.capture_layout import encode_samples  # noqa: PLC0415
+    from joulemap.records.live.capture_layout import encode_samples
 
     data = b"".join(
         [

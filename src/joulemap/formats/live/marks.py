@@ -7,7 +7,7 @@ lies on a further track, so that what runs at once is not taken as nested.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -106,7 +106,7 @@ def place_marks(tables: tuple[MarkTable, ...], end_ns: int, log: FindingLog) -> 
 
 def _place(table: MarkTable, label: str, end_ns: int, log: FindingLog) -> list[Slice]:
     order = np.argsort(table.words[:, START], kind="stable")
-    words = table.words[order]
+    words, places = table.words[order], table.place[order].tolist()
     starts, ends = words[:, START].tolist(), words[:, END].tolist()
     opened = sum(1 for end in ends if end <= 0)
     if opened:
@@ -115,41 +115,59 @@ def _place(table: MarkTable, label: str, end_ns: int, log: FindingLog) -> list[S
             f"{label}: {opened} marks were still open when the process or the recording ended; they end with it",
             severity=Severity.INFO,
         )
-    ends = [end if end > 0 else max(end_ns, start) for start, end in zip(starts, ends, strict=True)]
-    places = table.place[order].tolist()
     row_of = {place: row for row, place in enumerate(places)}
-    lanes: dict[tuple[str, int], list[_Lane]] = {}
-    threads: dict[int, str] = {}
-    track_of: list[str] = []
+    tracks = _Tracks(label)
+    track_of: list[_Track] = []
     slices = []
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        outer = row_of.get(int(words[row, PARENT]))
-        if outer is not None and outer < row and ends[outer] >= end:
-            inside = ("mark", outer)
-            base = track_of[outer]
-        else:
-            inside = ("thread", int(words[row, THREAD]))
-            base = threads.setdefault(inside[1], label if not threads else f"{label} thread {len(threads) + 1}")
-        track = _take_lane(lanes.setdefault(inside, [_Lane(base)]), start, end)
+        until = max(end, start) if end > 0 else max(end_ns, start)
+        outer = row_of.get(int(words[row, PARENT]), row)
+        around = (outer, track_of[outer]) if outer < row else None
+        track = tracks.choose(start, until, around, int(words[row, THREAD]))
+        track.open_rows.append((row, until))
         track_of.append(track)
         name, kind = table.names.get(int(words[row, NAME]), ("unnamed", "mark"))
-        slices.append(Slice(name=name, start_ns=start, end_ns=max(end, start), track=track, kind=kind))
+        slices.append(Slice(name=name, start_ns=start, end_ns=until, track=track.name, kind=kind))
     return slices
 
 
 @dataclass(slots=True)
-class _Lane:
-    """A track inside one mark or thread, and when the last mark on it ends."""
+class _Track:
+    """A track and the marks that are open on it, the innermost last: (row, end)."""
 
-    track: str
-    busy_until_ns: int = 0
+    name: str
+    open_rows: list[tuple[int, int]] = field(default_factory=list)
+
+    def close_until(self, start_ns: int) -> None:
+        """Closes what has ended by an instant."""
+        while self.open_rows and self.open_rows[-1][1] <= start_ns:
+            self.open_rows.pop()
 
 
-def _take_lane(lanes: list[_Lane], start: int, end: int) -> str:
-    """Returns the first track that is free at ``start``, a new one when none is."""
-    for lane in lanes:
-        if lane.busy_until_ns <= start:
-            lane.busy_until_ns = end
-            return lane.track
-    lanes.append(_Lane(f"{lanes[0].track} #{len(lanes) + 1}", end))
-    return lanes[-1].track
+class _Tracks:
+    """Tracks of one process: one a thread, and further ones for what runs at once inside one mark."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._threads: dict[int, _Track] = {}
+        self._further: list[_Track] = []
+
+    def choose(self, start_ns: int, end_ns: int, around: tuple[int, _Track] | None, thread: int) -> _Track:
+        """Returns the track of a mark: that of the mark around it, or of its thread, when it nests there."""
+        if around is not None:
+            outer, track = around
+            track.close_until(start_ns)
+            if track.open_rows and track.open_rows[-1][0] == outer and end_ns <= track.open_rows[-1][1]:
+                return track
+        else:
+            name = self._label if not self._threads else f"{self._label} thread {len(self._threads) + 1}"
+            track = self._threads.setdefault(thread, _Track(name))
+            track.close_until(start_ns)
+            if not track.open_rows:
+                return track
+        for further in self._further:
+            further.close_until(start_ns)
+            if not further.open_rows:
+                return further
+        self._further.append(_Track(f"{self._label} #{len(self._further) + 2}"))
+        return self._further[-1]

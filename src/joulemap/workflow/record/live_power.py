@@ -50,6 +50,8 @@ class DomainNow:
         elif self.domain.reading is DomainReading.POWER:
             self._add_powers(stamps.tolist(), values.tolist())
         else:
+            if math.isnan(self._raw):
+                self._raw, self.at_ns = float(raw[real][0]), int(stamps[0])
             self._add_counts(last_ns, float(raw[real][-1]))
             return
         self.at_ns = last_ns
@@ -62,8 +64,7 @@ class DomainNow:
         self.power_w = math.fsum(values) / len(values)
 
     def _add_counts(self, stamp_ns: int, raw: float) -> None:
-        if math.isnan(self._raw):
-            self._raw, self.at_ns = raw, stamp_ns
+        if stamp_ns <= self.at_ns:
             return
         delta = raw - self._raw
         if delta < 0 and self.domain.modulus is not None:

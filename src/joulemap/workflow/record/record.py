@@ -140,7 +140,7 @@ class _Runs:
 
     def go(self) -> None:
         """Runs the baseline, every run, and the baseline again."""
-        sink = MarkSink(self.session.marks_folder, kind="run")
+        sink = self.session.open_marks("run")
         live = LivePower(self.session.header)
         try:
             if self.request.baseline_s > 0:

@@ -11,7 +11,6 @@ from typing import Self
 from joulemap import __version__
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.bundle_writer import BundleWriter
-from joulemap.formats.live.capture import MARKS_FOLDER
 from joulemap.formats.registry import RESULT, RUN, add_recordings
 from joulemap.records.live.capture_header import CaptureHeader
 from joulemap.records.recording import Recording
@@ -104,7 +103,7 @@ def write_recording(
     document, run, header = told
     folder, output = where
     request = ImportRequest(paths=(folder,), options=ReadOptions(), copy=True)
-    asked = (folder / MARKS_FOLDER, request, output.absolute().parent)  # whose name the timeline takes
+    asked = (folder.with_name(output.stem), request, output.absolute().parent)  # whose name the timeline takes
     entry, summary = store_recording(writer, recording, asked, (SectionNames(), SectionNames(), 0))
     add_recordings(writer, [entry])
     document = document | {"recordings": [summary | {"certainty": "written"}]}

@@ -15,6 +15,7 @@ from typing import Final, Self
 from joulemap.errors import FormatError, JoulemapError, PowerError, SetupError, UsageError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.live.capture import CAPTURE_FILE, MARKS_FOLDER, MONOTONIC, CaptureReader
+from joulemap.meters.live.marking.sink import MarkSink
 from joulemap.meters.live.sampling.plan import NamedMeter, Priority, SamplingPlan
 from joulemap.meters.live.sampling.process import SamplerProcess
 from joulemap.meters.live.sampling.ring import RingReader
@@ -112,6 +113,21 @@ class SampledSession:
         folder = self.folder / MARKS_FOLDER
         folder.mkdir(exist_ok=True)
         return folder
+
+    def open_marks(self, kind: str = "mark") -> MarkSink:
+        """Returns mark files of this process in the recording.
+
+        Raises:
+            SetupError: there is no room for them (``output-unwritable``).
+        """
+        try:
+            return MarkSink(self.marks_folder, kind=kind)
+        except OSError as error:
+            raise SetupError(
+                f"{self.folder}: cannot be written ({error.strerror or error})",
+                hint="free some space, or name an output elsewhere with -o",
+                slug="output-unwritable",
+            ) from error
 
     @property
     def settle_s(self) -> float:

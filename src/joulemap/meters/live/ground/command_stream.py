@@ -31,7 +31,8 @@ class CommandStream:
         self._command = list(command)
         self._separator = separator
         self._take = take
-        self._first = threading.Event()
+        self._told = threading.Event()
+        self._answered = False
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
 
@@ -51,7 +52,8 @@ class CommandStream:
         )
         self._thread = threading.Thread(target=self._read, name="joulemap-meter", daemon=True)
         self._thread.start()
-        return self._first.wait(patience_s) and self._process is not None
+        self._told.wait(patience_s)
+        return self._answered
 
     def stop(self) -> None:
         """Ends the command; idempotent."""
@@ -79,11 +81,15 @@ class CommandStream:
         while block := _read_some(descriptor):
             *whole, pending = (pending + block).split(self._separator)
             for piece in whole:
-                if piece.strip() and self._take(piece):
-                    self._first.set()
+                self._hand_over(piece)
             pending = pending[-_LIMIT_B:]
-        if pending.strip() and self._take(pending):
-            self._first.set()
+        self._hand_over(pending)
+        self._told.set()  # the command ended: nobody need wait for a sample
+
+    def _hand_over(self, piece: bytes) -> None:
+        if piece.strip() and self._take(piece):
+            self._answered = True
+            self._told.set()
 
 
 def _read_some(descriptor: int) -> bytes:

@@ -6,18 +6,22 @@ A driver says what it found as a :class:`Survey`; opening, reading, loss and clo
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.estimate import Provenance
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.made_up import is_made_up
 from joulemap.meters.live.ground.number_file import NumberFile
 from joulemap.records.live.domain import LiveDomain, MeterAddress, MeterCandidate
 
-__all__ = ["FileMeter", "Product", "Source", "Survey", "Transformed", "answers"]
+__all__ = ["FileMeter", "Paced", "Product", "Source", "Survey", "Transformed", "answers"]
 
 
 class Source(Protocol):
@@ -119,6 +123,51 @@ class Transformed:
             file.close()
 
 
+class Paced:
+    """A source that is read at most so often, and gives its last reading in between: for files that are slow to read.
+
+    Args:
+        source: read.
+        every_s: least time between two readings, s.
+        now_ns: the clock.
+    """
+
+    __slots__ = ("_due_ns", "_every_ns", "_last", "_now_ns", "_source")
+
+    def __init__(self, source: Source, every_s: float, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._source = source
+        self._every_ns = round(every_s * 1e9)
+        self._now_ns = now_ns
+        self._due_ns = 0
+        self._last = math.nan
+
+    @property
+    def gone(self) -> bool:
+        """True when the source is gone."""
+        return self._source.gone
+
+    def open(self) -> None:
+        """Opens the source.
+
+        Raises:
+            OSError: it is not there or not permitted.
+        """
+        self._source.open()
+        self._due_ns = 0
+
+    def read(self) -> float:
+        """Returns the reading, at most ``every_s`` old."""
+        now_ns = self._now_ns()
+        if now_ns >= self._due_ns:
+            self._last = self._source.read()
+            self._due_ns = now_ns + self._every_ns
+        return self._last
+
+    def close(self) -> None:
+        """Closes the source."""
+        self._source.close()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a look at the machine found.
@@ -181,7 +230,7 @@ class FileMeter:
 
     def candidate(self) -> MeterCandidate:
         """Returns what discovery says of it now."""
-        found = self._look()
+        found = self._survey()
         return MeterCandidate(
             name=self._name, address=self._address, domains=found.domains, problem=found.problem, fix=found.fix
         )
@@ -194,7 +243,7 @@ class FileMeter:
         """
         if self._sources:
             return
-        found = self._look()
+        found = self._survey()
         if self._domains and not found.problem:
             found = _in_order(self._domains, found)
         if found.problem:
@@ -227,6 +276,13 @@ class FileMeter:
         for source in self._sources:
             source.close()
         self._sources = ()
+
+    def _survey(self) -> Survey:
+        found = self._look()
+        if found.domains and is_made_up(Path(self._address.options.get("root", "/sys"))):
+            domains = (replace(domain, provenance=Provenance.SIMULATED) for domain in found.domains)
+            return replace(found, domains=tuple(domains))
+        return found
 
 
 def _in_order(domains: tuple[LiveDomain, ...], found: Survey) -> Survey:

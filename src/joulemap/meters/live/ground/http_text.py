@@ -5,13 +5,34 @@ from __future__ import annotations
 import base64
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 
+from joulemap.errors import UsageError
 from joulemap.meters.live.ground.paced_meter import AskError
+from joulemap.records.live.domain import MeterAddress
 
-__all__ = ["fetch_text"]
+__all__ = ["check_url", "fetch_text"]
 
 _LIMIT_B = 1 << 24
+
+
+def check_url(address: MeterAddress, example: str) -> str:
+    """Returns option ``url`` without a slash at its end.
+
+    Raises:
+        UsageError: there is none, or it holds a password, which records would keep (``meter-option``).
+    """
+    url = address.options.get("url", "").rstrip("/")
+    if not url:
+        raise UsageError(f"meter {address.driver} needs an address", hint=f"write {example}", slug="meter-option")
+    if "@" in urllib.parse.urlsplit(url).netloc:
+        raise UsageError(
+            f"meter {address.driver}: an address must hold no password, since records keep it",
+            hint=f"write {example}",
+            slug="meter-option",
+        )
+    return url
 
 
 def fetch_text(
@@ -32,12 +53,11 @@ def fetch_text(
     """
     if not url.startswith(("http://", "https://")):
         raise AskError(f"{url} is no http address", "write url=http://... or url=https://...")
-    headers = {"Accept": accept}
+    context = None if verify else ssl._create_unverified_context()  # noqa: SLF001, S323  the user said verify=no
+    request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310  the scheme was checked
     if user:
         token = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-        headers["Authorization"] = f"Basic {token}"
-    context = None if verify else ssl._create_unverified_context()  # noqa: SLF001, S323  the user said verify=no
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme was checked
+        request.add_unredirected_header("Authorization", f"Basic {token}")  # for this host and no other
     try:
         with urllib.request.urlopen(request, timeout=timeout_s, context=context) as answer:  # noqa: S310  as above
             return str(answer.read(_LIMIT_B).decode("utf-8", "replace"))

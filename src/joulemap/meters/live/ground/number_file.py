@@ -30,7 +30,7 @@ def read_number(path: Path) -> float | None:
     text = read_text(path)
     try:
         return None if text is None else float(int(text))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -7,6 +7,7 @@ References:
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -30,9 +31,11 @@ def open_perf_event(kind: int, config: int, cpu: int) -> int:
     Raises:
         OSError: the kernel refuses: no such event, or not permitted.
     """
+    if not (0 <= kind < 1 << 32 and 0 <= config < 1 << 64 and 0 <= cpu < 1 << 16):
+        raise OSError(errno.EINVAL, f"no event has type {kind}, config {config} on processor {cpu}")
     number = _NUMBERS.get(platform.machine())
     if number is None:
-        raise OSError(38, f"perf_event_open is not known on {platform.machine()}")
+        raise OSError(errno.ENOSYS, f"perf_event_open is not known on {platform.machine()}")
     attribute = struct.pack("=IIQ", kind, _ATTRIBUTE_B, config).ljust(_ATTRIBUTE_B, b"\0")
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long

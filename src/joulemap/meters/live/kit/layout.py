@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from joulemap.meters.live.ground.made_up import mark_made_up
 from joulemap.meters.live.ground.waves import PowerWave
 from joulemap.meters.live.kit.faults import KitFault
 from joulemap.meters.live.kit.node import CounterRule, Node, Rule, power_rule
@@ -79,9 +80,11 @@ def build_nodes(root: Path, plan: TreePlan, begin_ns: int) -> list[Node]:
         OSError: the folder cannot be written.
     """
     nodes: list[Node] = []
+    mark_made_up(root)
     zones = root / "class" / "powercap" / "intel-rapl"
     zones.mkdir(parents=True, exist_ok=True)
     _put(zones, enabled="1")
+    _link(zones / "subsystem", zones.parent)
     for number, top in enumerate([f"package-{socket}" for socket in range(plan.sockets)] + ["psys"] * plan.psys):
         folder = zones / f"intel-rapl:{number}"
         nodes.append(_build_zone(root, folder, top, plan=plan, begin_ns=begin_ns))
@@ -95,10 +98,13 @@ def build_nodes(root: Path, plan: TreePlan, begin_ns: int) -> list[Node]:
 def _build_zone(root: Path, folder: Path, domain: str, *, plan: TreePlan, begin_ns: int) -> Node:
     folder.mkdir(exist_ok=True)
     _put(folder, name=domain.rpartition("/")[2], enabled="1", max_energy_range_uj=str(plan.range_uj))
-    flat = root / "class" / "powercap" / folder.name
-    if not flat.is_symlink():
-        flat.symlink_to(os.path.relpath(folder, flat.parent))
+    _link(root / "class" / "powercap" / folder.name, folder)
+    _link(folder / "subsystem", root / "class" / "powercap")
     wave = plan.wave.scaled(plan.shares[domain])
+    limit_uw = str(round((wave.mean_w + wave.swing_w) * 1e6))
+    _put(
+        folder, constraint_0_name="long_term", constraint_0_max_power_uw=limit_uw, constraint_0_power_limit_uw=limit_uw
+    )
     rule = CounterRule(wave=wave, range_uj=plan.range_uj, begin_ns=begin_ns, begin_uj=plan.begin_uj)
     return Node(folder / "energy_uj", domain, rule)
 
@@ -136,6 +142,11 @@ def _build_battery(root: Path, plan: TreePlan, begin_ns: int) -> list[Node]:
         "energy_now": energy_uwh,
     }
     return [Node(folder / name, "BAT0", rule) for name, rule in rules.items()]
+
+
+def _link(link: Path, target: Path) -> None:
+    if not link.is_symlink():
+        link.symlink_to(os.path.relpath(target, link.parent))
 
 
 def _put(folder: Path, **files: str) -> None:

@@ -29,13 +29,14 @@ from joulemap.meters.live.sampling.loop import SamplingLoop, wrap_safe_period_s
 from joulemap.meters.live.sampling.plan import Command, Priority, SamplingPlan
 from joulemap.meters.live.sampling.ring import RingWriter
 from joulemap.meters.live.sampling.stream import MeterStream
-from joulemap.meters.live.sampling.writer import CaptureWriter
+from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
 from joulemap.records.live.capture_layout import OWNER_LOST, BlockKind, encode_block, encode_clocks, encode_samples
 
 __all__ = ["main"]
 
 _RING_S: Final = 8.0
+_FIRST_WRITE_S: Final = 10.0
 _UPDATE_SHARE: Final = 4  # readings per update of the source: where it changes is then known to a quarter
 
 
@@ -79,7 +80,7 @@ class _Capture:
     """What one process adds to a capture; without a file only live readers see the samples."""
 
     def __init__(self, plan: SamplingPlan) -> None:
-        self.writer = CaptureWriter(Path(plan.file)) if plan.file else None
+        self.writer = BackgroundWriter(CaptureWriter(Path(plan.file))) if plan.file else None
         self.streams: list[MeterStream] = []
         self.rows = 0
 
@@ -150,6 +151,8 @@ def _run(plan: SamplingPlan) -> None:
         capture.flush()
         if not told:  # the first readings are in the file
             told = True
+            if capture.writer is not None:
+                capture.writer.drain(_FIRST_WRITE_S)
             _answer({"ready": header.to_json(), "capacity": capacity, "pid": os.getpid()})
 
     loop = SamplingLoop(

@@ -16,19 +16,53 @@ function labelWidth(context, text) {
   return labelWidths.get(text);
 }
 
+const run = { kind: -1, left: 0, right: 0, height: 0 };
+
+/** Paints the columns that wait: side by side, of one kind, and equally covered. */
+function flushRun(context, row) {
+  if (run.kind < 0) return;
+  context.globalAlpha = run.kind < KINDS ? 1 : DIMMED;
+  context.fillStyle = colorOf(run.kind % KINDS);
+  context.fillRect(run.left, row.y, run.right - run.left, run.height);
+  context.globalAlpha = 1;
+  run.kind = -1;
+}
+
+function paintStack(context, column, row, total) {
+  let y = row.y;
+  for (let kind = 0; kind < cover.length; kind++) {
+    if (!cover[kind]) continue;
+    const height = (row.height * cover[kind]) / Math.max(1, total);
+    context.globalAlpha = kind < KINDS ? 1 : DIMMED;
+    context.fillStyle = colorOf(kind % KINDS);
+    context.fillRect(column, y, 1, height);
+    y += height;
+  }
+  context.globalAlpha = 1;
+}
+
 function paintColumn(context, column, row) {
-  const total = cover.reduce((sum, part) => sum + part, 0);
-  if (total > 0) {
-    let y = row.y;
-    for (let kind = 0; kind < cover.length; kind++) {
-      if (!cover[kind]) continue;
-      const height = (row.height * cover[kind]) / Math.max(1, total);
-      context.globalAlpha = kind < KINDS ? 1 : DIMMED;
-      context.fillStyle = colorOf(kind % KINDS);
-      context.fillRect(column, y, 1, height);
-      y += height;
+  let total = 0;
+  let only = -1;
+  let kinds = 0;
+  for (let kind = 0; kind < cover.length; kind++) {
+    if (!cover[kind]) continue;
+    total += cover[kind];
+    only = kind;
+    kinds += 1;
+  }
+  if (kinds === 1) {
+    const height = Math.max(1, Math.round(4 * row.height * Math.min(1, total))) / 4; // of a pixel: equal ones join
+    if (run.kind !== only || run.right !== column || run.height !== height) {
+      flushRun(context, row);
+      run.kind = only;
+      run.left = column;
+      run.height = height;
     }
-    context.globalAlpha = 1;
+    run.right = column + 1;
+  } else if (kinds > 1) {
+    flushRun(context, row);
+    paintStack(context, column, row, total);
   }
   cover.fill(0);
 }
@@ -90,6 +124,7 @@ export function drawLane(context, row) {
     }
   }
   paintColumn(context, column, row);
+  flushRun(context, row);
 }
 
 /** The slice under an instant, or -1. */

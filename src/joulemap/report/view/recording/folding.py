@@ -50,18 +50,22 @@ def list_lanes(timeline: Timeline) -> tuple[Ints, NDArray[np.int32]]:
 
 
 def fold_slices(
-    timeline: Timeline, energy_j: Floats, rest: NDArray[np.bool_], span_ns: tuple[int, int], *, limit: int
+    timeline: Timeline, energy_j: Floats, kept: Ints, span_ns: tuple[int, int], *, limit: int
 ) -> tuple[Timeline, Floats]:
     """Returns the folded slices and their energies, J; NaN in a lane whose slices overlap or have none themselves.
+
+    A lane is folded whole when a slice of it is not shown by itself, so that its colours do not depend on which are.
 
     Args:
         timeline: in order of start, inside the span.
         energy_j: (n,) of each slice.
-        rest: (n,) True for a slice that is to be folded.
+        kept: rows that are shown one by one.
         span_ns: start and end of the scene, ns.
         limit: folded slices at most.
     """
     lanes, lane = list_lanes(timeline)
+    alone = np.bincount(lane[kept], minlength=lanes.size)
+    missing = np.bincount(lane, minlength=lanes.size) > alone
     bins = max(1, limit // max(lanes.size, 1))
     cells, names = lanes.size * bins, len(timeline.names)
     start_ns = np.full(cells, np.iinfo(np.int64).max)
@@ -70,7 +74,7 @@ def fold_slices(
     pairs: list[tuple[Ints, Floats]] = []
     scale = bins / max(span_ns[1] - span_ns[0], 1)
     for at in range(0, len(timeline), _BLOCK):
-        rows = at + np.flatnonzero(rest[at : at + _BLOCK])
+        rows = at + np.flatnonzero(missing[lane[at : at + _BLOCK]])
         begin, end = timeline.start_ns[rows], timeline.end_ns[rows]
         middle = (begin - np.int64(span_ns[0])) + (end - begin) // 2
         cell = lane[rows].astype(np.int64) * bins + np.clip((middle * scale).astype(np.int64), 0, bins - 1)

@@ -1,8 +1,8 @@
 """The slices of a recording as lanes: one by one where a reader looks first, folded where there are too many. Pure.
 
 A page holds ``SLICE_LIMIT`` slices, or fewer where other things need the room. Of more, those that touch the windows
-which the page opens on stay, then the longest; all others are drawn as folded slices: one for each stretch of a lane,
-named by what took most of it.
+which the page opens on stay, then the longest. A lane of which slices are missing has a folded lane below it: one slice
+for each stretch of it, named by what took most of that stretch.
 """
 
 from __future__ import annotations
@@ -97,11 +97,9 @@ def lay_work(
     """
     timeline, energy_j, left_out = _keep_lanes(*_clip(work, span_ns))
     kept = _choose(timeline, windows_ns, limit)
-    rest = np.ones(len(timeline), np.bool_)
-    rest[kept] = False
     folded, folded_j = take_rows(timeline, kept[:0]), np.empty(0)
-    if rest.any():
-        folded, folded_j = fold_slices(timeline, energy_j, rest, span_ns, limit=limit - kept.size)
+    if kept.size < len(timeline):
+        folded, folded_j = fold_slices(timeline, energy_j, kept, span_ns, limit=limit - kept.size)
     findings = _remarks(len(timeline), kept.size, len(folded), left_out)
     joined = _join(timeline, kept, folded)
     lane_index, lanes = stack_lanes(joined)
@@ -238,7 +236,7 @@ def _folded_name(plain: SliceName) -> SliceName:
         name=f"mostly {plain.name}",
         op=plain.op,
         color=plain.color,
-        facts=("several slices drawn as one",),
+        facts=("all slices of this stretch drawn as one",),
         no_energy="not told for all of them",
     )
 
@@ -249,8 +247,8 @@ def _remarks(slices: int, kept: int, folded: int, lanes: int) -> tuple[Finding, 
     message = f"the map shows {format_count(kept)} of {format_count(slices)} slices one by one"
     if folded:
         message += (
-            f": those of the windows that it opens on and the longest; the others are drawn as {format_count(folded)}"
-            " folded ones, each named by what took most of it"
+            f": those of the windows that it opens on and the longest; lanes that miss some are drawn folded too, in"
+            f" {format_count(folded)} stretches, each named by what took most of it"
         )
     if lanes:
         message += f"; {lanes} lanes with the least work are left out"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
 from joulemap.meters.live.ground.options import check_options, whole_option
+from joulemap.meters.live.ground.pci import AMD, has_display_device
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
 __all__ = ["EXAMPLE", "SUMMARY", "AmdSmiMeter", "build_meter", "discover_meters", "list_candidates"]
@@ -46,12 +46,12 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
         UsageError: an option is wrong (``meter-option``).
     """
     address = MeterAddress(driver=_NAME, options=options or {})
-    check_options(address, ("index",))
+    build_meter(address)  # refuses options that make no sense
     try:
         library = _load()
     except (ImportError, OSError, KeyError):  # the binding looks for its library in its own ways
-        if options is None and not os.path.exists("/dev/kfd"):  # noqa: PTH110  one probe
-            return ()
+        if options is None and not has_display_device(AMD):
+            return ()  # no such device here
         problem = "AMD SMI's Python binding cannot be loaded"
         return (MeterCandidate(name=_NAME, address=address, problem=problem, fix=_INSTALL),)
     return list_candidates(library, options)

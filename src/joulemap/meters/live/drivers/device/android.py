@@ -11,9 +11,11 @@ References:
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import shutil
+import socket
 import threading
 from collections.abc import Mapping
 
@@ -34,6 +36,7 @@ _NAME = "android"
 _OPTIONS = ("serial", "adb", "unit", "every_s", "patience_s")
 _FIELD = re.compile(r"^\s*([A-Za-z][A-Za-z _]*?)\s*:\s*(-?\w+)\s*$", re.MULTILINE)
 _DISCHARGING = "3"
+_ADB_PORT = 5037
 _AWAKE_UA = 15_000.0
 """A phone that runs a program draws more than 15 mA, so a smaller figure is in milliamperes."""
 _LARGEST_W = 100.0
@@ -70,6 +73,9 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
         return (
             MeterCandidate(name=_NAME, address=MeterAddress(driver=_NAME, options=given), problem=problem, fix=fix),
         )
+    if options is None and not _server_runs():  # asking adb would start a server that stays
+        problem, fix = "adb's server does not run, so no device is known", "attach the device and run adb start-server"
+        return (MeterCandidate(name=_NAME, address=MeterAddress(driver=_NAME), problem=problem, fix=fix),)
     _, text, _ = run_command([*adb, "devices"], 10.0)
     found = []
     for line in text.splitlines()[1:]:
@@ -84,6 +90,15 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
         elif state == "device":
             found.append(AndroidMeter(address).candidate())
     return tuple(found)
+
+
+def _server_runs() -> bool:
+    port = os.environ.get("ANDROID_ADB_SERVER_PORT", "")
+    try:
+        with socket.create_connection(("127.0.0.1", int(port) if port.isdecimal() else _ADB_PORT), timeout=0.5):
+            return True
+    except (OSError, OverflowError):
+        return False
 
 
 def build_meter(address: MeterAddress) -> AndroidMeter:

@@ -31,6 +31,7 @@ from joulemap.meters.live.ground.nvml_library import (
     NvmlLostError,
 )
 from joulemap.meters.live.ground.options import check_options, whole_option
+from joulemap.meters.live.ground.pci import NVIDIA, has_display_device
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
 __all__ = ["EXAMPLE", "SUMMARY", "NvmlMeter", "build_meter", "discover_meters"]
@@ -66,13 +67,12 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     """
     given = dict(options or {})
     address = MeterAddress(driver=_NAME, options=given)
-    check_options(address, _OPTIONS)
+    build_meter(address)  # refuses options that make no sense
     path = given.get("library", _LIBRARY)
     try:
         library = Nvml(path)
     except OSError:
-        present = os.path.exists("/proc/driver/nvidia") or os.path.exists("/dev/nvidiactl")  # noqa: PTH110  two probes
-        if not present and options is None:
+        if options is None and not has_display_device(NVIDIA):
             return ()  # no such device here
         problem = f"NVIDIA's management library ({path}) cannot be loaded"
         return (_unusable(address, problem, "install the NVIDIA driver (package nvidia-utils or libnvidia-compute)"),)
@@ -204,7 +204,7 @@ def _visible(library: Nvml, options: Mapping[str, str]) -> list[int]:
     for part in (part.strip() for part in text.split(",")):
         if part == "-1":
             break  # CUDA hides this one and everything after it
-        index = int(part) if part.isdigit() else _index_of(library, part, uuids)
+        index = int(part) if part.isdecimal() else _index_of(library, part, uuids)
         if index >= count:
             break  # as CUDA does
         if index not in chosen:

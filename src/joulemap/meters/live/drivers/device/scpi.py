@@ -138,13 +138,16 @@ class ScpiMeter:
                 if ending is not None:
                     setattr(instrument, key, ending)
             self._instrument = instrument
-            self._identity = str(instrument.query("*IDN?")).strip()
+            self._identity = self._query("*IDN?")
             for command in filter(None, self._address.options.get("setup", "").split(";")):
                 instrument.write(command)
             answered = [self._ask(query) for query in self._queries]
         except (pyvisa.errors.Error, OSError, ValueError) as error:
             self.close()
             raise refused_meter(self.name, f"the instrument does not answer ({error})", _FIX) from error
+        if not self._identity:
+            self.close()
+            raise refused_meter(self.name, "the instrument does not answer *IDN?", _FIX)
         if any(value is None for value in answered):
             self.close()
             raise refused_meter(self.name, f"{' '.join(self._queries)} gives no number", "name the queries it knows")
@@ -179,8 +182,13 @@ class ScpiMeter:
         if manager is not None:
             manager.close()
 
+    def _query(self, text: str) -> str:
+        self._instrument.write(text)
+        answer: bytes = self._instrument.read_raw()
+        return answer.decode("ascii", "replace").strip()
+
     def _ask(self, query: str) -> float | None:
-        text = str(self._instrument.query(query)).strip().split(",")[0]
+        text = self._query(query).split(",")[0]
         try:
             value = float(text.rstrip("ADCVW "))  # some answer with a unit behind the number
         except ValueError:

@@ -113,12 +113,13 @@ def _look(root: Path, place: str) -> Survey:
 
 def _list_chips(root: Path) -> list[_Chip]:
     chips: dict[Path, _Chip] = {}
+    batteries = {folder.name for folder in root.glob("class/power_supply/*")}
     for pattern in _NESTED:
         for folder in sorted(root.glob(pattern)):
             nested = folder / "device" if (folder / "device" / "name").is_file() else folder
             files = folder if (folder / "name").is_file() or nested is folder else nested  # files of very old drivers
             name = read_text(files / "name") or folder.name
-            if folder.resolve() in chips or (root / "class" / "power_supply" / name).exists():
+            if folder.resolve() in chips or name in batteries:
                 continue  # a battery is read where batteries are
             device = folder / "device"
             place = device.resolve().name if device.exists() else _place_of(folder)
@@ -216,7 +217,7 @@ def _describe(
     energy = channel.reading is DomainReading.ENERGY_COUNTER
     boundary = Boundary.PACKAGE if _is_package(chip, channel) else rail_boundary(channel.label)
     interval_ms = read_number(chip.folder / "update_interval")
-    period_s = interval_ms * 1e-3 if interval_ms else None
+    period_s = interval_ms * 1e-3 if interval_ms and interval_ms > 0 else None
     return LiveDomain(
         name=names[at],
         reading=channel.reading,
@@ -240,7 +241,7 @@ def _window_s(chip: _Chip, channel: _Channel, period_s: float | None) -> float |
     if channel.reading is DomainReading.ENERGY_COUNTER:
         return None
     stated_ms = read_number(chip.folder / f"{channel.place}_average_interval")
-    if stated_ms and not (chip.folder / f"{channel.place}_input").exists():
+    if stated_ms and stated_ms > 0 and not (chip.folder / f"{channel.place}_input").exists():
         return stated_ms * 1e-3
     return period_s if chip.name.startswith("ina") else None  # these average all the time between two renewals
 

@@ -33,6 +33,7 @@ SUMMARY = "energy counters of the processor (Linux perf_event: the power PMU)"
 EXAMPLE = ""
 _NAME = "perf_event"
 _TWIN = "powercap"
+_MOST_CPUS = 4096
 _DOMAINS = {
     "energy-pkg": ("", Boundary.PACKAGE),
     "energy-cores": ("/core", Boundary.RAIL),
@@ -114,14 +115,16 @@ def build_meter(address: MeterAddress, opener: Opener = open_perf_event) -> File
     """Returns the meter of every event that may be read, not yet opened.
 
     Args:
-        address: option ``root`` is the sysfs root (default ``/sys``), ``proc`` the folder with ``cpuinfo``.
+        address: option ``root`` is the sysfs root (default ``/sys``), ``proc`` the folder with ``cpuinfo``
+            (default ``/proc``, and ``root/proc`` for another root: another machine's tree).
         opener: from type, config and processor to a descriptor.
 
     Raises:
         UsageError: there is another option (``meter-option``).
     """
     check_options(address, ("root", "proc"))
-    root, proc = Path(address.options.get("root", "/sys")), Path(address.options.get("proc", "/proc"))
+    root = Path(address.options.get("root", "/sys"))
+    proc = Path(address.options.get("proc", "/proc" if root == Path("/sys") else root / "proc"))
     return FileMeter(address, _NAME, lambda: _look(root, proc, opener))
 
 
@@ -178,9 +181,9 @@ def _list_cpus(text: str) -> list[int]:
     cpus: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (not last or last.isdigit()):
-            cpus += range(int(first), int(last or first) + 1)
-    return cpus
+        if first.isdecimal() and (not last or last.isdecimal()):
+            cpus += range(int(first), min(int(last or first), int(first) + _MOST_CPUS) + 1)
+    return cpus[:_MOST_CPUS]
 
 
 def _scale(text: str | None) -> float | None:

@@ -67,13 +67,15 @@ def build_meter(address: MeterAddress) -> FileMeter:
     """Returns the meter of every zone that may be read, not yet opened.
 
     Args:
-        address: option ``root`` is the sysfs root (default ``/sys``), ``proc`` the folder with ``cpuinfo``.
+        address: option ``root`` is the sysfs root (default ``/sys``), ``proc`` the folder with ``cpuinfo``
+            (default ``/proc``, and ``root/proc`` for another root: another machine's tree).
 
     Raises:
         UsageError: there is another option (``meter-option``).
     """
     check_options(address, ("root", "proc"))
-    root, proc = Path(address.options.get("root", "/sys")), Path(address.options.get("proc", "/proc"))
+    root = Path(address.options.get("root", "/sys"))
+    proc = Path(address.options.get("proc", "/proc" if root == Path("/sys") else root / "proc"))
     return FileMeter(address, _NAME, lambda: _look(root / "class" / "powercap", proc))
 
 

@@ -23,6 +23,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.command_stream import CommandStream
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
@@ -43,6 +44,8 @@ _ENERGY_MJ = {
     "dram_energy": "DRAM",
 }
 _POWER_MW = {"combined_power": "Combined", "cpu_power": "CPU", "gpu_power": "GPU", "ane_power": "ANE"}
+_END = b"</plist>"
+"""Ends a property list; waiting for the zero byte of the next one would cost an interval."""
 _PARTS = ("CPU", "GPU", "ANE")
 _LARGEST_W = 2_000.0
 _DAMAGE = (ValueError, LookupError, TypeError, AttributeError, expat.ExpatError, plistlib.InvalidFileException)
@@ -106,13 +109,19 @@ class PowermetricsMeter:
         return self._domains
 
     def candidate(self) -> MeterCandidate:
-        """Returns what discovery says: powermetrics is not started for it, since it needs root."""
+        """Returns what discovery says, after one sample where this user may take one."""
         if "command" not in self._address.options and os.geteuid() != 0:
             problem, fix = (
                 "powermetrics runs for root only",
                 "sudo joulemap record ...   (macOS grants it no other way)",
             )
             return MeterCandidate(name=_NAME, address=self._address, problem=problem, fix=fix)
+        try:
+            self.open()
+        except SetupError as error:
+            problem = error.message.removeprefix(f"{_NAME}: ")
+            return MeterCandidate(name=_NAME, address=self._address, problem=problem, fix=error.hint)
+        self.close()
         return MeterCandidate(name=_NAME, address=self._address, domains=self._domains)
 
     def open(self) -> None:
@@ -124,7 +133,7 @@ class PowermetricsMeter:
         if self._stream is not None:
             return
         own = f"powermetrics --samplers cpu_power,gpu_power -i {self._interval_ms} -f plist"
-        stream = CommandStream(shlex.split(self._address.options.get("command", own)), b"\0", self.take)
+        stream = CommandStream(shlex.split(self._address.options.get("command", own)), _END, self.take)
         try:
             answered = stream.start(self._patience_s)
         except OSError as error:
@@ -157,9 +166,10 @@ class PowermetricsMeter:
             self._stream = None
 
     def take(self, piece: bytes) -> bool:
-        """Adds the energies of one property list; False for what is none."""
+        """Adds the energies of one property list, without its end tag; False for what is none."""
         try:
-            document = plistlib.loads(piece.strip(b"\n"), fmt=plistlib.FMT_XML)
+            text = piece.rpartition(b"\0")[2].strip()  # a zero byte stands before every list but the first
+            document = plistlib.loads(text + _END, fmt=plistlib.FMT_XML)
             elapsed_s = float(document["elapsed_ns"]) * 1e-9
             processor = document["processor"]
             energies = _energies_mj(processor, elapsed_s)

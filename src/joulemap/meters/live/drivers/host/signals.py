@@ -12,7 +12,7 @@ from pathlib import Path
 
 from joulemap.estimate import Provenance
 from joulemap.meters.live.ground.cpu_load import CpuLoad
-from joulemap.meters.live.ground.file_meter import FileMeter, Source, Survey, Transformed, answers
+from joulemap.meters.live.ground.file_meter import FileMeter, Paced, Source, Survey, Transformed, answers
 from joulemap.meters.live.ground.number_file import NumberFile, read_text
 from joulemap.meters.live.ground.options import check_options
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
@@ -23,6 +23,8 @@ SUMMARY = "utilisation, clock, temperature and throttling of the processor (sign
 EXAMPLE = ""
 _NAME = "host"
 _MOST_FILES = 8
+_EVERY_S = 0.1
+"""Sensors behind firmware take milliseconds to read, and the load is counted in ticks of 10 ms."""
 _THERMAL = ("x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc_thermal", "CPU-therm", "cpu")
 
 
@@ -51,7 +53,7 @@ def build_meter(address: MeterAddress) -> FileMeter:
 
 def _look(root: Path, proc: Path) -> Survey:
     found: list[tuple[LiveDomain, Source]] = []
-    load = CpuLoad(proc / "stat")
+    load = CpuLoad(proc / "stat", every_s=_EVERY_S)
     if not load.absent:
         found.append((_signal("utilisation", "1", 1.0, "/proc/stat"), load))
     cpus = root / "devices" / "system" / "cpu"
@@ -63,7 +65,7 @@ def _look(root: Path, proc: Path) -> Survey:
         ("temperature", "degC", 1e-3, temperatures, _highest),
         ("throttle_count", "count", 1.0, throttles, _highest),
     ):
-        source = Transformed(tuple(NumberFile(path) for path in paths), rule)
+        source = Paced(Transformed(tuple(NumberFile(path) for path in paths), rule), _EVERY_S)
         if paths and _answers(source):
             found.append((_signal(name, unit, scale, str(paths[0].parent.name)), source))
     if not found:
@@ -99,5 +101,6 @@ def _signal(name: str, unit: str, scale: float, source: str) -> LiveDomain:
         unit=unit,
         scale=scale,
         provenance=Provenance.MEASURED_SAMPLED,
+        update_period_s=_EVERY_S,
         source=source,
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from joulemap.errors import UsageError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.http_text import fetch_text
+from joulemap.meters.live.ground.http_text import check_url, fetch_text
 from joulemap.meters.live.ground.options import check_options, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
@@ -90,9 +90,7 @@ def build_meter(address: MeterAddress) -> PacedMeter:
         UsageError: an option is wrong or ``url`` is missing (``meter-option``).
     """
     check_options(address, _OPTIONS)
-    url = address.options.get("url", "")
-    if not url:
-        raise UsageError(f"meter {_NAME} needs an address", hint=f"write {EXAMPLE}", slug="meter-option")
+    url = check_url(address, EXAMPLE)
     try:
         pattern = re.compile(address.options["metric"]) if "metric" in address.options else None
     except re.error as error:

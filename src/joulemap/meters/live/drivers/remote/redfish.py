@@ -17,9 +17,8 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from joulemap.errors import UsageError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.http_text import fetch_text
+from joulemap.meters.live.ground.http_text import check_url, fetch_text
 from joulemap.meters.live.ground.options import check_options, choose_option, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, AskError, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
@@ -60,9 +59,7 @@ def build_meter(address: MeterAddress) -> PacedMeter:
         UsageError: an option is wrong or ``url`` is missing (``meter-option``).
     """
     check_options(address, _OPTIONS)
-    url = address.options.get("url", "").rstrip("/")
-    if not url:
-        raise UsageError(f"meter {_NAME} needs an address", hint=f"write {EXAMPLE}", slug="meter-option")
+    url = check_url(address, EXAMPLE)
     verify = choose_option(address, "verify", ("yes", "no")) == "yes"
     every_s = number_option(address, "every_s", 1.0, exclusive=True)
     timeout_s = number_option(address, "timeout_s", 10.0, exclusive=True)
