@@ -232,6 +232,7 @@ def test_the_terminal_says_what_was_measured(tmp_path: Path) -> None:
     [
         (["--target", "host", "--count", "5"], 2, "flags-contradict"),
         (["--target", "host", "--no-power"], 2, "flags-contradict"),
+        ([], 2, "runtime-file"),
         (["--runtime", "litert"], 2, "flags-contradict"),
         (["--meter", "powercap"], 2, "flags-contradict"),
         (["--target", "host", "--repeats", "1"], 2, "too-few-repeats"),

@@ -15,6 +15,7 @@ from joulemap.records.host.request import HostRequest, SessionRequest
 __all__ = ["HOST", "build_host_request", "choose_run", "host_options"]
 
 HOST = "host"
+_HOST_ONLY = frozenset({".onnx", ".pt2"})
 _OWN = {
     "runtime": "--runtime",
     "meters": "--meter",
@@ -74,7 +75,8 @@ def choose_run(context: click.Context, model: Path, flags: dict[str, Any]) -> Ca
     """Returns the run on this machine; None for a board, whose flags then are left without those of the host.
 
     Raises:
-        UsageError: a flag that the target does not have (``flags-contradict``).
+        UsageError: a flag that the target does not have (``flags-contradict``), or a file that no board runs
+            (``runtime-file``).
     """
     target = flags["target"]
     refused = _BOARDS if target == HOST else _OWN
@@ -87,6 +89,12 @@ def choose_run(context: click.Context, model: Path, flags: dict[str, Any]) -> Ca
             slug="flags-contradict",
         )
     if target != HOST:
+        if model.suffix in _HOST_ONLY:
+            raise UsageError(
+                f"{model.name}: boards run .tflite models",
+                hint="add --target host to run it on this machine",
+                slug="runtime-file",
+            )
         for name in _OWN:
             flags.pop(name)
         return None

@@ -122,7 +122,8 @@ def _names(operators: Sequence[int]) -> str:
 def _executions(session: RuntimeSession, context: Planned) -> int:
     """Warms a load up for as many executions as the model itself needed, and returns how many fill a window."""
     window_s = context.plan.window_s
-    session.run(max(context.warm_up.cut, _WARM))
+    most = math.ceil(2.0 * window_s / context.latency_s)  # a model that never settled must not settle every load
+    session.run(max(min(context.warm_up.cut, most), _WARM))
     return max(math.ceil(window_s / max(settle(session, _lead_s(context)), 1e-7)), 1)
 
 
