@@ -5,6 +5,8 @@ An exported program is the only form that says what its inputs are; a pickled mo
 
 from __future__ import annotations
 
+import time
+import zipfile
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -69,14 +71,12 @@ class TorchSession:
     def __init__(self, path: Path, device: str, stamp: Stamp) -> None:
         torch = _import()
         self._torch, self._path, self._device, self._stamp = torch, path, device, stamp
+        if not zipfile.is_zipfile(path):  # torch itself would say so in many lines
+            raise _unreadable(path, "it is no archive" if path.is_file() else "there is no such file")
         try:
             program = torch.export.load(str(path))
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise InputError(
-                f"{path.name}: is no exported program ({str(error).splitlines()[0]})",
-                hint="write it with torch.export.save",
-                slug="model-unreadable",
-            ) from error
+        except (OSError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise _unreadable(path, str(error).splitlines()[0]) from error
         self._module = program.module().to(device)
         self._inputs = _inputs(program)
         self._call: Callable[[], object] | None = None
@@ -116,7 +116,7 @@ class TorchSession:
             return answer
 
         self._call = call
-        _, names = self._watch(1)
+        _, names, _ = self._watch(1)
         self._operators = tuple(
             HostOperator(index=k, op=name.removeprefix("aten::"), name=name, provider=self._device, dtype=self._dtype())
             for k, name in enumerate(names)
@@ -132,24 +132,23 @@ class TorchSession:
         return latency_s
 
     def profile(self, count: int) -> OperatorTimes:
-        """Returns operator times by the profiler of torch, one inference a session."""
-        rows = [self._watch(1) for _ in range(count + 1)][1:]
+        """Returns operator times by the profiler of torch; the first inference is cold and left out."""
+        times_s, _, latency_s = self._watch(count + 1)
         size = len(self._operators)
-        kept = [times for times, _ in rows if len(times) == size]
-        durations_s = np.array(kept).reshape(len(kept), size) if kept else np.full((1, size), np.nan)
-        return OperatorTimes(
-            source=TimeSource.PROFILER, duration_s=durations_s, latency_s=_guarded(lambda: self.run(count))
-        )
+        whole = size and len(times_s) == size * (count + 1)
+        durations_s = np.array(times_s).reshape(count + 1, size)[1:] if whole else np.full((1, size), np.nan)
+        return OperatorTimes(source=TimeSource.PROFILER, duration_s=durations_s, latency_s=latency_s[1:])
 
-    def _watch(self, count: int) -> tuple[list[float], list[str]]:
+    def _watch(self, count: int) -> tuple[list[float], list[str], NDArray[np.float64]]:
+        """Returns seconds and names of all top-level operators in order, and the latency of each inference, s."""
         profiler = self._torch.profiler
         assert self._call is not None  # inputs were fed
         with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as watched:
-            for _ in range(count):
-                _guarded(self._call)
+            latency_s: NDArray[np.float64] = _guarded(lambda: timed_runs(self._call, count, time.perf_counter_ns))
         top = [e for e in watched.events() if e.cpu_parent is None and str(e.name).startswith("aten::")]
         top.sort(key=lambda e: e.time_range.start)
-        return [(e.time_range.end - e.time_range.start) * 1e-6 for e in top], [str(e.name) for e in top]
+        times_s = [(e.time_range.end - e.time_range.start) * 1e-6 for e in top]
+        return times_s, [str(e.name) for e in top], latency_s
 
     def repeated(self, operators: Sequence[int], copies: int) -> RuntimeSession:
         """Refuses: nothing of an exported program is repeatable.
@@ -179,6 +178,14 @@ def _import() -> Any:
             "torch is not installed", hint="pip install 'joulemap[torch]'", slug="missing-extra"
         ) from error
     return torch
+
+
+def _unreadable(path: Path, why: str) -> InputError:
+    return InputError(
+        f"{path.name}: is no exported program ({why})",
+        hint="write it with torch.export.save",
+        slug="model-unreadable",
+    )
 
 
 def _inputs(program: Any) -> tuple[HostTensor, ...]:
