@@ -342,8 +342,9 @@ def test_on_a_terminal_there_is_a_live_line_and_an_interrupt_comes_once(tmp_path
         "import fcntl, termios, os, sys; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
+    arguments = ["record", "--meter", METER, "-o", "r.jm", "--", sys.executable, "p.py"]
     recorder = subprocess.Popen(
-        [sys.executable, "-c", attach, *PROGRAM, "record", "--meter", METER, "-o", "r.jm", "--", sys.executable, "p.py"],
+        [sys.executable, "-c", attach, *PROGRAM, *arguments],
         cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal,
     )  # fmt: skip
     os.close(terminal)
