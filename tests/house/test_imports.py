@@ -22,6 +22,9 @@ _VENDORS = {
     "pyarrow": set(),
     "tflite": set(),
     "flatbuffers": set(),
+    "pyvisa": set(),
+    "amdsmi": set(),
+    "pynvml": set(),
 }
 _NEVER = {"scipy", "pandas", "torch", "onnxruntime", "tensorflow", "jinja2"}
 # what a registry names beside its members: ground that they may share

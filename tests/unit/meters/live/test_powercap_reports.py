@@ -16,7 +16,7 @@ from joulemap.meters.live.drivers.host import powercap
 from joulemap.meters.live.ground.cpu_facts import CpuFacts
 from joulemap.meters.live.ground.rapl import absence_of_rapl
 from joulemap.records.live.domain import LiveDomain, MeterCandidate
-from sysfs_trees import AMD, GUEST, INTEL, RANGE_UJ, write_proc, write_tree, zone
+from sysfs_trees import AMD, GUEST, INTEL, RANGE_UJ, open_to_all, write_proc, write_tree, zone
 
 
 def survey(root: Path, cpuinfo: str = INTEL) -> MeterCandidate:
@@ -87,9 +87,7 @@ def test_a_counter_for_root_only_names_the_reason_and_the_fix(tmp_path: Path) ->
     write_tree(tmp_path, zone("intel-rapl:0", "package-0", 1))
     write_proc(tmp_path / "proc")
     (tmp_path / "class/powercap/intel-rapl:0/energy_uj").chmod(0o400)
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder) != "/" and folder.stat().st_uid == 0 and "pytest" in str(folder):
-            folder.chmod(0o755)
+    open_to_all(tmp_path)
     program = (
         "import os, sys; from joulemap.meters.live.drivers.host import powercap; os.setuid(65534)\n"
         f"(c,) = powercap.discover_meters({{'root': {str(tmp_path)!r}, 'proc': {str(tmp_path / 'proc')!r}}})\n"
