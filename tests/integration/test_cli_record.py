@@ -268,6 +268,29 @@ def test_no_room_at_the_start_is_said_and_nothing_runs(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
+def test_a_kept_capture_is_mapped_with_spans_that_say_utc(tmp_path: Path) -> None:
+    done = record(
+        *("--meter", METER, "--rate", "100", "--keep-capture", "-o", "r.jm", "--"),
+        *("sh", "-c", "date +%s%N > begin; sleep 0.8; date +%s%N > end"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "r.jm.live" in leftovers(tmp_path)
+    begin, end = (int((tmp_path / name).read_text()) for name in ("begin", "end"))
+    (tmp_path / "spans.csv").write_text(f"start_ns,end_ns,name\n{begin},{end},request\n")
+    imported = call(
+        *("import", tmp_path / "r.jm.live", tmp_path / "spans.csv", "-o", tmp_path / "both.jm", "--json"),
+        *("--utc-offset", "+00:00"),
+    )
+    assert imported.code == 0, imported.err
+    mapped = call("map", tmp_path / "both.jm", "--timeline", "spans", "--json")
+    assert mapped.code == 0, mapped.err
+    rows = {row["key"]: row for row in mapped.json["rows"]}
+    assert rows["request"]["duration_s"] == pytest.approx((end - begin) * 1e-9, rel=1e-3)
+    assert 10.0 < rows["request"]["energy_j"]["value"] / rows["request"]["duration_s"] < 30.0
+    assert mapped.json["clocks"][0]["method"] == "utc"
+
+
 @pytest.mark.parametrize("freed", [True, False])
 def test_a_disk_that_fills_costs_no_status_and_no_sample_while_memory_lasts(freed: bool, tmp_path: Path) -> None:
     fill = "head -c 99999999 /dev/zero > fill 2>/dev/null; sleep 1.2; " + ("rm fill; " if freed else "") + "exit 5"

@@ -59,6 +59,7 @@ _UNMEASURED = PowerError.exit_code
     default=Priority.NORMAL,
     help="Of the sampling process, as far as the system grants it.",
 )
+@click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")
 @output_options
 @click.pass_context
 def command(  # noqa: PLR0913  one argument a flag
@@ -74,6 +75,7 @@ def command(  # noqa: PLR0913  one argument a flag
     baseline: float,
     measure_overhead: bool,
     priority: str,
+    keep_capture: bool,
 ) -> int:
     """Measure the energy of a command: joulemap record -- COMMAND...
 
@@ -93,6 +95,7 @@ def command(  # noqa: PLR0913  one argument a flag
         overhead=measure_overhead,
         priority=Priority(priority),
         force=force,
+        keep=keep_capture,
     )
     line = _Line(invocation)
     try:

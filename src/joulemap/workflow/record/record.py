@@ -90,7 +90,8 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
             document = bundle.write(recorded, session)
         except JoulemapError as error:
             return RecordOutcome(status=status, document=None, failure=error)
-        session.discard()
+        if not request.keep:
+            session.discard()
     return RecordOutcome(status=status, document=document)
 
 
