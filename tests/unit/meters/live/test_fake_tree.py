@@ -21,7 +21,7 @@ from joulemap.meters.live.ground.waves import PowerWave, WaveShape
 from joulemap.meters.live.kit import FakeTree, KitFault, KitFaultKind, TreePlan
 from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import LiveDomain, MeterAddress
-from sysfs_trees import open_to_all
+from sysfs_trees import public_folder
 
 RANGE_UJ = 20_000_000
 
@@ -160,17 +160,16 @@ def test_a_file_that_only_root_may_read_takes_the_place_of_another() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
-def test_who_loses_the_permission_midway_is_told_the_fix(tmp_path: Path) -> None:
-    open_to_all(tmp_path)
-    program = f"""
-import os, time
+def test_who_loses_the_permission_midway_is_told_the_fix() -> None:
+    program = """
+import os, sys, time
 import numpy as np
 from joulemap.errors import PowerError, SetupError
 from joulemap.meters.live.registry import open_meter
 from joulemap.meters.live.drivers.host import powercap  # before this user is left, who alone may read the library
 from joulemap.records.live.domain import MeterAddress
 os.setuid(65534)
-address = MeterAddress(driver="powercap", options={{"root": {str(tmp_path)!r}}})
+address = MeterAddress(driver="powercap", options={"root": sys.argv[1]})
 deadline = time.monotonic() + 20.0
 while time.monotonic() < deadline:
     try:
@@ -189,10 +188,11 @@ while time.monotonic() < deadline:
     time.sleep(0.05)
 """
     plan = TreePlan(range_uj=RANGE_UJ, faults=(KitFault(kind=KitFaultKind.DENY, at_s=3.0),))
-    with FakeTree(plan, root=tmp_path):
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    with public_folder() as root, FakeTree(plan, root=root):
+        command = [sys.executable, "-c", program, str(root)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "meter-lost" in ran.stdout
-    assert f"| sudo chmod a+r {tmp_path}/class/powercap/*/energy_uj" in ran.stdout
+    assert f"| sudo chmod a+r {root}/class/powercap/*/energy_uj" in ran.stdout
 
 
 def test_the_command_tells_domains_and_truth(tmp_path: Path) -> None:
