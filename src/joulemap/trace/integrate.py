@@ -38,12 +38,14 @@ from joulemap.trace.trace import EnergyTrace
 __all__ = [
     "Backend",
     "IntegratedEnergy",
+    "covered_time",
     "cumulative_energy_j",
     "integrate_between",
     "integrate_energy",
     "integrate_offsets",
     "mean_power",
     "peak_power",
+    "takes_compiled",
 ]
 
 Backend = Literal["auto", "numpy", "numba"]
@@ -130,9 +132,9 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     at_ns = clip_instants(trace, relate_instants(trace, np.asarray(instants_ns, np.int64)))
     if bool(np.any(at_ns[1:] < at_ns[:-1])):
         raise ValueError("instants must be in order of time")
-    covered_s = _covered_s(trace, at_ns[:-1], at_ns[1:])
+    covered_s = covered_time(trace, at_ns[:-1], at_ns[1:])
     samples = _samples(trace)
-    if not _takes_compiled(backend, trace.n, at_ns.size):
+    if not takes_compiled(backend, trace.n, at_ns.size):
         index, offset_ns = locate_instants(trace, at_ns)
         positions = Positions(start=index[:-1], start_ns=offset_ns[:-1], end=index[1:], end_ns=offset_ns[1:])
         return IntegratedEnergy(energy_j=integrate_positions(samples, positions) * 1e-9, covered_s=covered_s)
@@ -197,7 +199,8 @@ def _samples(trace: EnergyTrace) -> Samples:
     )
 
 
-def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+def covered_time(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+    """Returns how much of each slice was not lost, (m,) s; the slices in ns from the start of the trace, inside it."""
     covered_ns = (end_ns - start_ns).astype(np.float64)
     if trace.gaps.size:
         gaps = trace.gaps
@@ -216,11 +219,22 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
     return np.maximum(covered_ns, 0.0) * 1e-9
 
 
-def _takes_compiled(backend: Backend, samples: int, slices: int) -> bool:
+def takes_compiled(backend: Backend, samples: int, slices: int, *, pays: float = _NUMBA_PAYS) -> bool:
+    """Returns True when work of that size goes to the compiled kernels.
+
+    Args:
+        backend: what was asked for.
+        samples: to be read.
+        slices: to be filled.
+        pays: samples + 400 per slice from which loading numba costs less than it saves.
+
+    Raises:
+        SetupError: backend ``numba`` without numba (``missing-extra``).
+    """
     installed = importlib.util.find_spec("numba") is not None
     if backend == "auto":
         loaded = "joulemap.trace.kernels" in sys.modules
-        return installed and (loaded or samples + 400 * slices >= _NUMBA_PAYS)
+        return installed and (loaded or samples + 400 * slices >= pays)
     if backend == "numba" and not installed:
         raise SetupError("numba is not installed", hint="pip install 'joulemap[fast]'", slug="missing-extra")
     return backend == "numba"
@@ -229,14 +243,14 @@ def _takes_compiled(backend: Backend, samples: int, slices: int) -> bool:
 def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
     if start_ns.shape != end_ns.shape or start_ns.ndim != 1:
         raise ValueError(f"starts and ends must be (m,), got {start_ns.shape} and {end_ns.shape}")
-    if not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
+    if start_ns.dtype.kind == "f" and not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
         raise ValueError("an instant is not finite")
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
-    covered_s = _covered_s(trace, start_ns, end_ns)
+    covered_s = covered_time(trace, start_ns, end_ns)
     samples = _samples(trace)
-    if _takes_compiled(backend, trace.n, start_ns.size):
+    if takes_compiled(backend, trace.n, start_ns.size):
         empty = start_ns == end_ns
         places = _arrange(trace, start_ns, end_ns)
         del start_ns, end_ns  # the kernel's memory is what counts: 100 bytes per slice in all

@@ -245,3 +245,10 @@ def test_three_phases_are_channels_of_the_total() -> None:
     assert len(recording.traces) == 4
     assert np.allclose(parts, total.power_w, atol=0.2)
     assert "channels_disagree" not in slugs(recording)
+
+
+def test_a_run_with_an_empty_power_log_holds_nothing(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [""], **WINDOW)
+    with pytest.raises(FormatError) as caught:
+        reader(NAME).read(folder, ReadOptions())
+    assert caught.value.slug == "recording-empty"

@@ -231,7 +231,7 @@ def _published(columns: SplColumns, detail: _Detail, log: FindingLog) -> MlperfR
         return None
     time_ns = np.array(columns.time_ns, np.int64)
     inside = int(((time_ns >= begin_ns) & (time_ns <= end_ns)).sum())
-    if not inside:
+    if not inside and time_ns.size:
         apart_s = (int(time_ns[0]) - begin_ns) * 1e-9
         log.add(
             "window_outside",
