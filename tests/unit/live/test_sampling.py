@@ -296,11 +296,15 @@ class SlowMeter(Meter):
         raw[0] = self.reads
 
 
+def opener_of(meter: LiveMeter) -> Callable[[MeterAddress], LiveMeter]:
+    return lambda _: meter
+
+
 def test_a_slow_meter_is_read_beside_the_others_and_delays_none() -> None:
     clock = Clock()
     streams = [
         MeterStream(
-            number, "m", meter, every=1, capacity=4096, reopen=lambda _, same=meter: same, note=lambda *_: None,
+            number, "m", meter, every=1, capacity=4096, reopen=opener_of(meter), note=lambda *_: None,
             now_ns=time.monotonic_ns,
         )
         for number, meter in enumerate((Meter(clock, float), SlowMeter(clock, float)))
