@@ -120,6 +120,21 @@ def test_what_cannot_begin_is_refused_before_anything_runs(
     assert leftovers(tmp_path) == ["plain"]
 
 
+def test_a_measurement_that_fails_after_a_command_that_did_not_is_told_by_the_status(tmp_path: Path) -> None:
+    done = record("--meter", "simulated:mean_w=0", "--json", "-o", "r.jm", "--", "sleep", "0.2", cwd=tmp_path)
+    assert done.returncode == 4
+    document = document_of(done)
+    assert document["error"]["slug"] == "nothing-recorded"  # type: ignore[index]
+    assert "shows" in document["error"]["message"]  # type: ignore[index]
+    assert leftovers(tmp_path) == []
+    short = record("--meter", "simulated:update_s=1", "--json", "-o", "r.jm", "--", "sleep", "0.1", cwd=tmp_path)
+    assert short.returncode == 4
+    assert document_of(short)["energy_j"] == {
+        "value": None, "provenance": "unavailable", "reason": "too_short_for_samples",
+    }  # fmt: skip
+    assert leftovers(tmp_path) == ["r.jm"]
+
+
 def test_an_existing_bundle_or_capture_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "r.jm.live").mkdir()
     done = record("--meter", METER, "-o", "r.jm", "--", "touch", "ran", cwd=tmp_path)
@@ -127,7 +142,7 @@ def test_an_existing_bundle_or_capture_is_refused_before_anything_runs(tmp_path:
     assert "capture-exists" in done.stderr
     assert leftovers(tmp_path) == ["r.jm.live"]
     (tmp_path / "r.jm.live").rmdir()
-    assert record("--meter", METER, "-o", "r.jm", "--", "true", cwd=tmp_path).returncode == 0
+    assert record("--meter", METER, "-o", "r.jm", "--", "sleep", "0.5", cwd=tmp_path).returncode == 0
     again = record("--meter", METER, "-o", "r.jm", "--", "touch", "ran", cwd=tmp_path)
     assert again.returncode == 2
     assert leftovers(tmp_path) == ["r.jm"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import tell, write_result
 from joulemap.errors import JoulemapError, PowerError
@@ -140,7 +141,8 @@ def _close(outcome: RecordOutcome, invocation: Invocation) -> int:
         report = _report(outcome.failure)
         tell(render_failure(report))
         if invocation.json:
-            write_result(json.dumps({"schema": "joulemap.failure", "error": report.to_json()}, indent=2) + "\n")
+            document = {**document_head("joulemap.failure", validity="invalid"), "error": report.to_json()}
+            write_result(json.dumps(document, indent=2) + "\n")
         return outcome.status or _UNMEASURED
     assert outcome.document is not None  # there is a failure or a document
     if invocation.json:

@@ -83,8 +83,8 @@ class CaptureReader:
         traces, lanes = _read_streams(capture, log)
         if not (traces or lanes):
             raise FormatError(
-                f"{path.name} holds no reading that succeeded twice",
-                hint="Nothing was measured before it was cut; record again, for longer.",
+                f"{path.name} holds no energy: {_last_word(log)}",
+                hint="Record again, for longer; joulemap meters says whether the meter can be read.",
                 slug="recording-empty",
             )
         say_disagreements(traces, capture.header, log)
@@ -101,6 +101,12 @@ class CaptureReader:
             metadata=_describe(capture, log),
             findings=log.findings(),
         )
+
+
+def _last_word(log: FindingLog) -> str:
+    """Returns what is known of the reason."""
+    found = log.findings()
+    return found[-1].message if found else "no reading succeeded twice"
 
 
 def _calendar(capture: Capture, log: FindingLog) -> tuple[MarkerTrack, ...]:
