@@ -125,12 +125,15 @@ def _energy(trace: EnergyTrace, window: Window) -> tuple[float, float]:
 
 
 def _edges_std_j(trace: EnergyTrace, window: Window, update_s: float) -> float:
-    """Returns the standard uncertainty that both edges of a run give, J."""
+    """Returns the standard uncertainty that both edges of a run give, J.
+
+    They add up: where power is higher inside than outside, the samples at both edges take from the run.
+    """
     places = [_place(trace, at_ns) for at_ns in window]
     whole = places[1].sample - places[0].sample - 1
     span_s = (window[1] - window[0]) * 1e-9
     short = whole < _WHOLE_SAMPLES or span_s < (_WHOLE_SAMPLES + 1) * update_s
-    return math.hypot(*(_edge_std_j(trace, place, update_s, short=short) for place in places))
+    return sum(_edge_std_j(trace, place, update_s, short=short) for place in places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
