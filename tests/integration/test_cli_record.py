@@ -120,6 +120,21 @@ def test_what_cannot_begin_is_refused_before_anything_runs(
     assert leftovers(tmp_path) == ["plain"]
 
 
+def test_a_measurement_that_fails_after_a_command_that_did_not_is_told_by_the_status(tmp_path: Path) -> None:
+    done = record("--meter", "simulated:mean_w=0", "--json", "-o", "r.jm", "--", "sleep", "0.2", cwd=tmp_path)
+    assert done.returncode == 4
+    document = document_of(done)
+    assert document["error"]["slug"] == "nothing-recorded"  # type: ignore[index]
+    assert "shows" in document["error"]["message"]  # type: ignore[index]
+    assert leftovers(tmp_path) == []
+    short = record("--meter", "simulated:update_s=1", "--json", "-o", "r.jm", "--", "sleep", "0.1", cwd=tmp_path)
+    assert short.returncode == 4
+    assert document_of(short)["energy_j"] == {
+        "value": None, "provenance": "unavailable", "reason": "too_short_for_samples",
+    }  # fmt: skip
+    assert leftovers(tmp_path) == ["r.jm"]
+
+
 def test_an_existing_bundle_or_capture_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "r.jm.live").mkdir()
     done = record("--meter", METER, "-o", "r.jm", "--", "touch", "ran", cwd=tmp_path)
@@ -127,7 +142,7 @@ def test_an_existing_bundle_or_capture_is_refused_before_anything_runs(tmp_path:
     assert "capture-exists" in done.stderr
     assert leftovers(tmp_path) == ["r.jm.live"]
     (tmp_path / "r.jm.live").rmdir()
-    assert record("--meter", METER, "-o", "r.jm", "--", "true", cwd=tmp_path).returncode == 0
+    assert record("--meter", METER, "-o", "r.jm", "--", "sleep", "0.5", cwd=tmp_path).returncode == 0
     again = record("--meter", METER, "-o", "r.jm", "--", "touch", "ran", cwd=tmp_path)
     assert again.returncode == 2
     assert leftovers(tmp_path) == ["r.jm"]
@@ -268,6 +283,29 @@ def test_no_room_at_the_start_is_said_and_nothing_runs(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
+def test_a_kept_capture_is_mapped_with_spans_that_say_utc(tmp_path: Path) -> None:
+    done = record(
+        *("--meter", METER, "--rate", "100", "--keep-capture", "-o", "r.jm", "--"),
+        *("sh", "-c", "date +%s%N > begin; sleep 0.8; date +%s%N > end"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "r.jm.live" in leftovers(tmp_path)
+    begin, end = (int((tmp_path / name).read_text()) for name in ("begin", "end"))
+    (tmp_path / "spans.csv").write_text(f"start_ns,end_ns,name\n{begin},{end},request\n")
+    imported = call(
+        *("import", tmp_path / "r.jm.live", tmp_path / "spans.csv", "-o", tmp_path / "both.jm", "--json"),
+        *("--utc-offset", "+00:00"),
+    )
+    assert imported.code == 0, imported.err
+    mapped = call("map", tmp_path / "both.jm", "--timeline", "spans", "--json")
+    assert mapped.code == 0, mapped.err
+    rows = {row["key"]: row for row in mapped.json["rows"]}
+    assert rows["request"]["duration_s"] == pytest.approx((end - begin) * 1e-9, rel=1e-3)
+    assert 10.0 < rows["request"]["energy_j"]["value"] / rows["request"]["duration_s"] < 30.0
+    assert mapped.json["clocks"][0]["method"] == "utc"
+
+
 @pytest.mark.parametrize("freed", [True, False])
 def test_a_disk_that_fills_costs_no_status_and_no_sample_while_memory_lasts(freed: bool, tmp_path: Path) -> None:
     fill = "head -c 99999999 /dev/zero > fill 2>/dev/null; sleep 1.2; " + ("rm fill; " if freed else "") + "exit 5"
@@ -342,8 +380,9 @@ def test_on_a_terminal_there_is_a_live_line_and_an_interrupt_comes_once(tmp_path
         "import fcntl, termios, os, sys; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
+    arguments = ["record", "--meter", METER, "-o", "r.jm", "--", sys.executable, "p.py"]
     recorder = subprocess.Popen(
-        [sys.executable, "-c", attach, *PROGRAM, "record", "--meter", METER, "-o", "r.jm", "--", sys.executable, "p.py"],
+        [sys.executable, "-c", attach, *PROGRAM, *arguments],
         cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal,
     )  # fmt: skip
     os.close(terminal)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 INTEL = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 158\nflags\t\t: fpu vme\n\n"
@@ -29,6 +31,15 @@ def zone(path: str, name: str, energy_uj: object, **more: object) -> dict[str, o
 def chip(number: int, name: str, **files: object) -> dict[str, object]:
     """Files of one hwmon chip."""
     return {f"class/hwmon/hwmon{number}/{key}": value for key, value in {"name": name, **files}.items()}
+
+
+@contextmanager
+def public_folder() -> Iterator[Path]:
+    """A folder that every user may enter, as they may enter ``/sys``; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(prefix="joulemap-public-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 def write_proc(folder: Path, cpuinfo: str = INTEL, **files: object) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import tell, write_result
 from joulemap.errors import JoulemapError, PowerError
@@ -59,6 +60,7 @@ _UNMEASURED = PowerError.exit_code
     default=Priority.NORMAL,
     help="Of the sampling process, as far as the system grants it.",
 )
+@click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")
 @output_options
 @click.pass_context
 def command(  # noqa: PLR0913  one argument a flag
@@ -74,6 +76,7 @@ def command(  # noqa: PLR0913  one argument a flag
     baseline: float,
     measure_overhead: bool,
     priority: str,
+    keep_capture: bool,
 ) -> int:
     """Measure the energy of a command: joulemap record -- COMMAND...
 
@@ -93,6 +96,7 @@ def command(  # noqa: PLR0913  one argument a flag
         overhead=measure_overhead,
         priority=Priority(priority),
         force=force,
+        keep=keep_capture,
     )
     line = _Line(invocation)
     try:
@@ -137,7 +141,8 @@ def _close(outcome: RecordOutcome, invocation: Invocation) -> int:
         report = _report(outcome.failure)
         tell(render_failure(report))
         if invocation.json:
-            write_result(json.dumps({"schema": "joulemap.failure", "error": report.to_json()}, indent=2) + "\n")
+            document = {**document_head("joulemap.failure", validity="invalid"), "error": report.to_json()}
+            write_result(json.dumps(document, indent=2) + "\n")
         return outcome.status or _UNMEASURED
     assert outcome.document is not None  # there is a failure or a document
     if invocation.json:

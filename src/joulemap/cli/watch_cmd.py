@@ -128,6 +128,7 @@ def _row(domain: DomainNow) -> WatchedDomain:
         boundary="" if domain.domain.boundary is None else str(domain.domain.boundary),
         provenance=str(domain.domain.provenance),
         stale=not signal and domain.stale_s > _STALE_S,
+        peak=domain.peak_w,
     )
 
 

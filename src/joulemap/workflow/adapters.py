@@ -74,7 +74,9 @@ def emit_ranges(tracer: str) -> Callable[[str], RangeMark]:
     if tracer == "itt":
         itt = _load("ittapi")
         domain = itt.domain("joulemap")
-        return lambda name: RangeMark(name, lambda text: itt.task_begin(domain, text), lambda: itt.task_end(domain))
+        return lambda name: RangeMark(
+            name, lambda text: itt.task_begin(domain, itt.string_handle(text)), lambda: itt.task_end(domain)
+        )
     raise UsageError(f"no tracer is called {tracer!r}", hint="nvtx or itt", slug="tracer-unknown")
 
 

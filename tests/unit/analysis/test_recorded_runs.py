@@ -194,3 +194,26 @@ def test_intervals_cover_the_truth_of_a_power_sensor(seed: int) -> None:
         assert isinstance(energy, Estimate)
         covered += abs(energy.value - truth) <= energy.expanded
     assert covered / draws > 0.92
+
+
+def test_short_runs_are_covered_or_refused() -> None:
+    """Bursts that begin and end with the run, shorter than a few samples: what is stated must hold the truth."""
+    rng = np.random.default_rng(5)
+    stated = covered = refused = 0
+    for _ in range(400):
+        begin = int(rng.integers(2000, 3000))
+        length = int(rng.integers(20, 400))
+        fine = np.full(6000, 10.0)  # at 1 ms
+        fine[begin : begin + length] = rng.uniform(15.0, 60.0)
+        trace = trace_of(fine.reshape(-1, 100).mean(axis=1), kind=KernelKind.INTERVAL_MEAN)
+        truth = float(fine[begin : begin + length].sum()) * 1e-3
+        window = (begin * 10**6, (begin + length) * 10**6)
+        energy = estimate_energy([measure_runs(trace, [window], [], errors=EXACT)])
+        if isinstance(energy, Unavailable):
+            refused += 1
+        else:
+            stated += 1
+            covered += abs(energy.value - truth) <= energy.expanded
+    assert covered / stated > 0.92
+    assert refused > 20
+    assert stated > 100

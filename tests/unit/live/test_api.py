@@ -159,6 +159,16 @@ def test_ranges_and_spans_of_other_tracers_become_marks() -> None:
     assert len(tracks) == 1
 
 
+def test_marks_may_be_tasks_of_itt_too() -> None:
+    pytest.importorskip("ittapi")
+    emit = joulemap.adapters.emit_ranges("itt")
+    with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
+        for _ in range(2):
+            with emit("task"):
+                time.sleep(0.02)
+    assert [(row.key, row.count) for row in m.rows()] == [("task", 2)]
+
+
 def test_a_tracer_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         joulemap.adapters.emit_ranges("perf")

@@ -309,6 +309,15 @@ def test_overlaps_are_declared_or_follow_from_the_whole_machine() -> None:
     assert list_overlaps(two_meters(node, plug)) == (("battery:BAT0", "shelly:plug"),)
 
 
+def test_of_two_views_of_one_counter_the_declared_one_is_inside_whatever_their_order() -> None:
+    perf = CaptureStream(
+        meter="perf", driver="perf", period_s=0.1, domains=(replace(COUNTER, inside=("powercap:package-0",)),)
+    )
+    rapl = CaptureStream(meter="powercap", driver="powercap", period_s=0.1, domains=(COUNTER,))
+    for first, second in ((perf, rapl), (rapl, perf)):
+        assert list_overlaps(two_meters(first, second)) == (("perf:package-0", "powercap:package-0"),)
+
+
 def test_two_meters_of_one_thing_are_compared_and_one_counts(tmp_path: Path) -> None:
     first = CaptureStream(meter="powercap", driver="powercap", period_s=0.1, domains=(COUNTER,))
     second = CaptureStream(meter="perf", driver="perf", period_s=0.1, domains=(replace(COUNTER, inside=()),))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -266,6 +268,67 @@ def test_counters_are_never_read_so_seldom_that_they_wrap_twice() -> None:
     assert wrap_safe_period_s([stream]) == pytest.approx(2.0**32 * 1e-6 / 1000.0)
 
 
+class Real:
+    """The machine's time, and a command to stop after a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self.until_ns = time.monotonic_ns() + round(seconds * 1e9)
+
+    @staticmethod
+    def now_ns() -> int:
+        return time.monotonic_ns()
+
+    @staticmethod
+    def sleep_ns(span_ns: int) -> None:
+        time.sleep(max(span_ns, 0) * 1e-9)
+
+    def listen(self, span_ns: int) -> Iterable[Command]:
+        time.sleep(min(span_ns, 5 * MS) * 1e-9)
+        return (Command.STOP,) if time.monotonic_ns() >= self.until_ns else ()
+
+
+class SlowMeter(Meter):
+    """A meter whose reading takes its time, as one over a network does."""
+
+    def read(self, raw: NDArray[np.float64]) -> None:
+        time.sleep(0.06)
+        self.reads += 1
+        raw[0] = self.reads
+
+
+def opener_of(meter: LiveMeter) -> Callable[[MeterAddress], LiveMeter]:
+    return lambda _: meter
+
+
+def test_a_slow_meter_is_read_beside_the_others_and_delays_none() -> None:
+    clock = Clock()
+    streams = [
+        MeterStream(
+            number, "m", meter, every=1, capacity=4096, reopen=opener_of(meter), note=lambda *_: None,
+            now_ns=time.monotonic_ns,
+        )
+        for number, meter in enumerate((Meter(clock, float), SlowMeter(clock, float)))
+    ]  # fmt: skip
+    loop = SamplingLoop(
+        streams=streams,
+        period_ns=10 * MS,
+        time=Real(1.2),
+        flush=lambda: None,
+        flush_ns=100 * MS,
+        answered=lambda _: None,
+        resting_ns=100 * MS,
+    )
+    loop.run()
+    quick, slow = (stream.take() for stream in streams)
+    assert quick is not None
+    assert slow is not None
+    assert streams[1].threaded
+    assert not streams[0].threaded
+    assert quick.stamp_ns.size > 2 * slow.stamp_ns.size > 6
+    assert (slow.took_ns >= 50 * MS).all()
+    assert float(np.median(quick.took_ns)) < MS
+
+
 def test_a_full_disk_keeps_blocks_and_says_so() -> None:
     writer = CaptureWriter(Path("/dev/full"), kept_b=1000)
     for _ in range(5):
@@ -302,10 +365,10 @@ def test_a_disk_that_hangs_delays_no_reading(tmp_path: Path) -> None:
         writer.append(block)  # the third is more than the pipe takes
     assert not writer.drain(0.05)
     assert writer.dropped > 0
-    os.set_blocking(reading, True)
     taken = bytearray()
-    while not writer.drain(0.0):
-        taken += os.read(reading, 1 << 16)
+    while not writer.drain(0.001):
+        with contextlib.suppress(BlockingIOError):
+            taken += os.read(reading, 1 << 16)
     writer.close()
     while more := os.read(reading, 1 << 16):
         taken += more

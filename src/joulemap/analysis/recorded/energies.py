@@ -76,7 +76,7 @@ def _estimate(parts: Sequence[DomainRuns], idle_w: Floats) -> Quantity:
     value_j = float(totals_j.mean())
     terms = [
         *_gain_terms(parts, [float(energy_j.mean()) for energy_j in own_j]),
-        Term(name="edges", std=_rss([part.edge_std_j[good] for part in parts]) / runs),
+        Term(name="edges", std=math.fsum(float(part.edge_std_j[good].mean()) for part in parts)),  # alike in each run
         Term(name="lost", std=_rss([part.lost_std_j[good] for part in parts]) / runs),
         Term(name="noise", std=math.hypot(*(p.noise_w for p in parts)) * math.sqrt(float(duration_s.sum())) / runs),
     ]

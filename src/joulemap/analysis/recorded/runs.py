@@ -28,6 +28,8 @@ Window = tuple[int, int]
 
 _LOST_LIMIT: Final = 0.01
 _DRIFT_LIMIT: Final = 0.05
+_WHOLE_SAMPLES: Final = 2
+"""Whole samples that a run must hold before its neighbours say what power was at its edges."""
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +107,7 @@ def measure_runs(
         provenance=trace.channel.provenance,
         energy_j=np.where(dropped, np.nan, mean_w * duration_s),
         duration_s=duration_s,
-        edge_std_j=np.array([math.hypot(*(_edge_std_j(trace, at, update_s) for at in window)) for window in runs]),
+        edge_std_j=np.array([_edges_std_j(trace, window, update_s) for window in runs]),
         lost_std_j=limit_std(1.0) * mean_w * lost_s,  # anything from nothing to twice the mean may have been drawn
         noise_w=0.0 if counter else facts.noise_w * math.sqrt(facts.step_s),
         idle_w=idle_w,
@@ -122,28 +124,53 @@ def _energy(trace: EnergyTrace, window: Window) -> tuple[float, float]:
     return float(held.energy_j[0]), max(span_s - float(held.covered_s[0]), 0.0)
 
 
-def _edge_std_j(trace: EnergyTrace, at_ns: int, update_s: float) -> float:
-    """Returns what it is worth not to know how power moved inside the sample that an edge falls into, J.
+def _edges_std_j(trace: EnergyTrace, window: Window, update_s: float) -> float:
+    """Returns the standard uncertainty that both edges of a run give, J.
 
-    The sample of length s is cut at x: with powers P and Q on either side its mean gives |P - Q| x (s - x) / s too much
-    to one side at the most, and a counter may be late by one update.
+    They add up: where power is higher inside than outside, the samples at both edges take from the run.
     """
+    places = [_place(trace, at_ns) for at_ns in window]
+    whole = places[1].sample - places[0].sample - 1
+    span_s = (window[1] - window[0]) * 1e-9
+    short = whole < _WHOLE_SAMPLES or span_s < (_WHOLE_SAMPLES + 1) * update_s
+    return sum(_edge_std_j(trace, place, update_s, short=short) for place in places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The sample that an instant falls into, how far it is cut there, and how long it is, ns."""
+
+    sample: int
+    cut_ns: float
+    length_ns: float
+
+
+def _place(trace: EnergyTrace, at_ns: int) -> _Place:
     edges = trace.edges_ns
     if edges is None:
         step_ns = trace.step_ns
         k = int((at_ns - trace.start_ns) // step_ns)
-        cut_ns, length_ns = (at_ns - trace.start_ns) - k * step_ns, step_ns
-    else:
-        k = int(np.searchsorted(edges, at_ns, "right")) - 1
-        if not 0 <= k < trace.n:
-            return 0.0  # outside: that time counts as lost
-        cut_ns, length_ns = float(at_ns - edges[k]), float(edges[k + 1] - edges[k])
-    near = trace.power_w[max(k - 1, 0) : k + 2].astype(np.float64)
-    if not near.size:
-        return 0.0
-    step_w = float(near.max() - near.min())
-    inside_s = cut_ns * (length_ns - cut_ns) / length_ns * 1e-9
-    return limit_std(step_w * (max(inside_s, 0.0) + update_s))
+        return _Place(sample=k, cut_ns=(at_ns - trace.start_ns) - k * step_ns, length_ns=step_ns)
+    k = int(np.searchsorted(edges, at_ns, "right")) - 1
+    inside = min(max(k, 0), trace.n - 1)
+    return _Place(sample=k, cut_ns=float(at_ns - edges[inside]), length_ns=float(edges[inside + 1] - edges[inside]))
+
+
+def _edge_std_j(trace: EnergyTrace, place: _Place, update_s: float, *, short: bool) -> float:
+    """Returns what it is worth not to know how power moved inside the sample that an edge falls into, J.
+
+    The sample of length s is cut at x: with powers P and Q on either side its mean gives |P - Q| x (s - x) / s too much
+    to one side at the most, and a counter may be late by one update. In a run of a few samples the neighbours do not
+    say what P and Q were: then all of the shorter part may be on the wrong side.
+    """
+    if not 0 <= place.sample < trace.n:
+        return 0.0  # outside: that time counts as lost
+    near = trace.power_w[max(place.sample - 1, 0) : place.sample + 2].astype(np.float64)
+    cut_s, rest_s = place.cut_ns * 1e-9, (place.length_ns - place.cut_ns) * 1e-9
+    if short:
+        return limit_std(float(np.abs(near).max()) * (max(min(cut_s, rest_s), 0.0) + update_s))
+    inside_s = cut_s * rest_s / (place.length_ns * 1e-9)
+    return limit_std(float(near.max() - near.min()) * (max(inside_s, 0.0) + update_s))
 
 
 def _idle(trace: EnergyTrace, baselines: Sequence[Window], findings: list[Finding]) -> tuple[float | None, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, sources_of
-from joulemap.formats.live.clock_steps import say_clock_steps, utc_facts
+from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
 from joulemap.formats.live.marks import place_marks, read_marks
 from joulemap.formats.live.overlaps import list_overlaps, say_disagreements
@@ -83,8 +83,8 @@ class CaptureReader:
         traces, lanes = _read_streams(capture, log)
         if not (traces or lanes):
             raise FormatError(
-                f"{path.name} holds no reading that succeeded twice",
-                hint="Nothing was measured before it was cut; record again, for longer.",
+                f"{path.name} holds no energy: {_last_word(log)}",
+                hint="Record again, for longer; joulemap meters says whether the meter can be read.",
                 slug="recording-empty",
             )
         say_disagreements(traces, capture.header, log)
@@ -96,11 +96,22 @@ class CaptureReader:
             traces=tuple(traces),
             timelines=(timeline,) if timeline is not None else (),
             lanes=tuple(lanes),
-            markers=(frames,) if frames.markers else (),
+            markers=(*((frames,) if frames.markers else ()), *_calendar(capture, log)),
             overlaps=tuple(pair for pair in list_overlaps(capture.header) if pair[0] in names and pair[1] in names),
             metadata=_describe(capture, log),
             findings=log.findings(),
         )
+
+
+def _last_word(log: FindingLog) -> str:
+    """Returns what is known of the reason."""
+    found = log.findings()
+    return found[-1].message if found else "no reading succeeded twice"
+
+
+def _calendar(capture: Capture, log: FindingLog) -> tuple[MarkerTrack, ...]:
+    stepped = bool(log.count("clock_stepped") or log.count("machine_slept"))
+    return calendar_marks(capture.clocks, MONOTONIC, stepped=stepped)
 
 
 def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace], list[Lane]]:

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from joulemap.formats.ground.building import FindingLog
 from joulemap.records.finding import Severity
 from joulemap.records.live.capture_layout import ClockReading
+from joulemap.records.recording import MarkerTrack
+from joulemap.trace import Clock, ClockKind, Marker
 
-__all__ = ["say_clock_steps", "utc_facts"]
+__all__ = ["calendar_marks", "say_clock_steps", "utc_facts"]
 
 _STEP_NS: Final = 10_000_000
 _SLEW: Final = 5e-4  # the largest rate at which NTP turns the clock, adjtimex(2)
 _SLEPT_NS: Final = 50_000_000
+_MARKS: Final = 64
 
 
 def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[np.int64]:
@@ -53,6 +56,29 @@ def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[
                 Severity.INFO,
             )
     return np.array(slept, np.int64)
+
+
+def calendar_marks(clocks: Sequence[ClockReading], monotonic: Clock, *, stepped: bool) -> tuple[MarkerTrack, ...]:
+    """Returns the calendar and the monotonic clock, marked at the same instants: what relates the recording to UTC.
+
+    Args:
+        clocks: in order of time.
+        monotonic: of the recording.
+        stepped: the calendar was set meanwhile: then no one relation holds.
+    """
+    if stepped or not clocks:
+        return ()
+    chosen = clocks[:: max(1, len(clocks) // _MARKS)]
+    calendar = Clock(name="calendar", kind=ClockKind.UTC)
+    pairs = ((calendar, [c.utc_ns for c in chosen]), (monotonic, [c.monotonic_ns for c in chosen]))
+    return tuple(
+        MarkerTrack(
+            name=clock.name,
+            clock=clock,
+            markers=tuple(Marker(time_ns=at, name=f"reading {k}") for k, at in enumerate(instants_ns)),
+        )
+        for clock, instants_ns in pairs
+    )
 
 
 def utc_facts(clocks: Sequence[ClockReading]) -> dict[str, str]:

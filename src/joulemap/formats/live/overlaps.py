@@ -43,7 +43,8 @@ def list_overlaps(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
         if ranks[0] != ranks[1]:
             pairs.append((first, second) if ranks[0] < ranks[1] else (second, first))
     for kept, other_channel in list_twins(header):
-        pairs.append((other_channel, kept))
+        if (kept, other_channel) not in pairs:  # what a meter declares of itself comes first
+            pairs.append((other_channel, kept))
     return tuple(dict.fromkeys(pairs))
 
 

@@ -62,6 +62,9 @@ def find_meters(
 ) -> tuple[MeterCandidate, ...]:
     """Returns the usable meters that the names mean, each once; with no name, every usable one that discovery finds.
 
+    With no name, a second road to the same counters is left out: perf events beside powercap, the kernel's view of an
+    AMD GPU or processor beside AMD SMI or powercap.
+
     Args:
         names: as users write them.
         options: per driver, for the meters that discovery finds.
@@ -72,7 +75,7 @@ def find_meters(
     """
     if not names:
         candidates = discover(options=options)
-        usable = tuple(candidate for candidate in candidates if candidate.usable)
+        usable = _without_second_roads(tuple(candidate for candidate in candidates if candidate.usable))
         if not any(domain.boundary for candidate in usable for domain in candidate.domains):
             raise _nothing(candidates)  # signals alone are no power
         return usable
@@ -81,6 +84,16 @@ def find_meters(
         for candidate in _named(text, options or {}):
             chosen.setdefault(candidate.name, candidate)
     return tuple(chosen.values())
+
+
+_SECOND_ROADS = {"perf_event": "powercap", "hwmon:amd_energy": "powercap", "hwmon:amdgpu": "amdsmi"}
+
+
+def _without_second_roads(usable: tuple[MeterCandidate, ...]) -> tuple[MeterCandidate, ...]:
+    drivers = {candidate.address.driver for candidate in usable}
+    return tuple(
+        candidate for candidate in usable if _SECOND_ROADS.get(candidate.name.partition("@")[0]) not in drivers
+    )
 
 
 def _named(text: str, options: Mapping[str, Mapping[str, str]]) -> tuple[MeterCandidate, ...]:

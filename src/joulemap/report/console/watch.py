@@ -31,6 +31,7 @@ class WatchedDomain:
         boundary: what it feeds; empty for a signal.
         provenance: of the figure.
         stale: it has not been renewed for seconds.
+        peak: largest value shown so far.
     """
 
     name: str
@@ -40,6 +41,7 @@ class WatchedDomain:
     boundary: str
     provenance: str
     stale: bool = False
+    peak: float = 0.0
 
 
 def _cells(row: WatchedDomain, largest_w: float, style: Style) -> tuple[str, str, str, str, str]:
@@ -59,7 +61,7 @@ def build_table(rows: Sequence[WatchedDomain], elapsed_s: float, style: Style) -
     """Returns the table for a live display."""
     from rich.table import Table  # noqa: PLC0415  only a terminal needs it
 
-    largest_w = max((row.value for row in rows if row.unit == "W" and math.isfinite(row.value)), default=0.0)
+    largest_w = max((row.peak for row in rows if row.unit == "W"), default=0.0)
     table = Table(box=None, pad_edge=False, title=f"{format_duration(elapsed_s)}   Ctrl-C ends", title_justify="left")
     for label, justify in (
         ("domain", "left"),
@@ -76,7 +78,7 @@ def build_table(rows: Sequence[WatchedDomain], elapsed_s: float, style: Style) -
 
 def render_watch(rows: Sequence[WatchedDomain], *, style: Style) -> str:
     """Returns the domains as plain lines."""
-    largest_w = max((row.value for row in rows if row.unit == "W" and math.isfinite(row.value)), default=0.0)
+    largest_w = max((row.peak for row in rows if row.unit == "W"), default=0.0)
     cells = [_cells(row, largest_w, style) for row in rows]
     width = max((len(cell[0]) for cell in cells), default=0)
     lines = [f"{c[0]:<{width}}  {c[1]:>14}  {c[2]:>14}  {c[4]}" for c in cells]

@@ -92,10 +92,15 @@ def run_command(
         told: list[tuple[int, int, resource.struct_rusage]] = []
 
         def wait() -> None:
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-            end_ns = time.monotonic_ns()
-            target.clear()  # before its number may be another's
-            _, status, usage = os.wait4(process.pid, 0)
+            if hasattr(os, "waitid"):
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+                end_ns = time.monotonic_ns()
+                target.clear()  # before its number may be another's
+                _, status, usage = os.wait4(process.pid, 0)
+            else:
+                _, status, usage = os.wait4(process.pid, 0)
+                end_ns = time.monotonic_ns()
+                target.clear()
             told.append((end_ns, status, usage))
             ended.set()
 

@@ -27,6 +27,7 @@ class DomainNow:
         energy_j: since the first sample, J; NaN of a signal.
         at_ns: stamp of the last sample that counted.
         stale_s: time since the value last moved or arrived, s.
+        peak_w: largest power shown so far, W.
     """
 
     name: str
@@ -35,6 +36,7 @@ class DomainNow:
     energy_j: float = 0.0
     at_ns: int = 0
     stale_s: float = 0.0
+    peak_w: float = 0.0
     _raw: float = field(default=math.nan, repr=False)
 
     def take(self, rows: RingRows, column: int) -> None:
@@ -103,4 +105,5 @@ class LivePower:
                 if rows.stamp_ns.size:
                     for column, domain in enumerate(stream):
                         domain.take(rows, column)
+                        domain.peak_w = max(domain.peak_w, domain.power_w)  # NaN is never larger
         return tuple(domain for stream in self.domains for domain in stream)

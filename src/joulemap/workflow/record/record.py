@@ -89,8 +89,11 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
             )
             document = bundle.write(recorded, session)
         except JoulemapError as error:
+            if error.slug == "nothing-recorded":
+                session.discard()  # there is nothing to save in it
             return RecordOutcome(status=status, document=None, failure=error)
-        session.discard()
+        if not request.keep:
+            session.discard()
     return RecordOutcome(status=status, document=document)
 
 

@@ -27,6 +27,7 @@ class RecordRequest:
         overhead: run the command as often again without sampling, in alternation.
         priority: of the sampling process.
         force: replace a bundle that is there.
+        keep: leave the capture beside the bundle.
     """
 
     command: tuple[str, ...]
@@ -38,6 +39,7 @@ class RecordRequest:
     overhead: bool = False
     priority: Priority = Priority.NORMAL
     force: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,3 +215,29 @@ def test_a_gpu_whose_driver_is_not_loaded_is_seen_on_its_bus(tmp_path: Path) -> 
     (candidate,) = nvml.discover_meters({"library": str(tmp_path / "none.so")})
     assert "cannot be loaded" in candidate.problem
     assert candidate.fix
+
+
+def test_the_stand_in_answers_nvidias_own_binding_alike(library: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pynvml", reason="NVIDIA's own binding checks the stand-in's C interface")
+    write_nvml_devices(tmp_path / "d.txt", [{**H100, "util": 55, "clock": 1755, "temp": 61, "limit": 350_000}, A100])
+    program = """
+import json, pynvml as n
+n.nvmlInit()
+h = n.nvmlDeviceGetHandleByIndex(0)
+fields = n.nvmlDeviceGetFieldValues(h, [n.NVML_FI_DEV_POWER_INSTANT, n.NVML_FI_DEV_POWER_AVERAGE, 83])
+print(json.dumps([
+    n.nvmlDeviceGetCount(), n.nvmlDeviceGetUUID(h), n.nvmlDeviceGetName(h), n.nvmlDeviceGetPowerUsage(h),
+    [[f.fieldId, f.nvmlReturn, f.value.uiVal] for f in fields][:2], fields[2].nvmlReturn,
+    n.nvmlDeviceGetUtilizationRates(h).gpu, n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
+    n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU), n.nvmlDeviceGetArchitecture(h),
+    n.nvmlDeviceGetPowerManagementLimitConstraints(h), n.nvmlDeviceGetMigMode(h),
+    n.nvmlDeviceGetTotalEnergyConsumption(h) > 0, n.nvmlDeviceGetCurrentClocksThrottleReasons(h)]))
+"""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), NVML_STUB_VARIABLE: str(tmp_path / "d.txt")}
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout) == [
+        *(2, "GPU-11", "NVIDIA H100 PCIe", 250_000, [[186, 0, 250_000], [185, 0, 250_000]], 3),
+        *(55, 1755, 61, 9, [87_500, 350_000], [0, 0], True, 0),
+    ]

@@ -16,7 +16,7 @@ from joulemap.meters.live.drivers.host import powercap
 from joulemap.meters.live.ground.cpu_facts import CpuFacts
 from joulemap.meters.live.ground.rapl import absence_of_rapl
 from joulemap.records.live.domain import LiveDomain, MeterCandidate
-from sysfs_trees import AMD, GUEST, INTEL, RANGE_UJ, write_proc, write_tree, zone
+from sysfs_trees import AMD, GUEST, INTEL, RANGE_UJ, public_folder, write_proc, write_tree, zone
 
 
 def survey(root: Path, cpuinfo: str = INTEL) -> MeterCandidate:
@@ -83,22 +83,29 @@ def test_a_processor_before_haswell_models_its_counter(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
-def test_a_counter_for_root_only_names_the_reason_and_the_fix(tmp_path: Path) -> None:
-    write_tree(tmp_path, zone("intel-rapl:0", "package-0", 1))
-    write_proc(tmp_path / "proc")
-    (tmp_path / "class/powercap/intel-rapl:0/energy_uj").chmod(0o400)
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder) != "/" and folder.stat().st_uid == 0 and "pytest" in str(folder):
-            folder.chmod(0o755)
-    program = (
-        "import os, sys; from joulemap.meters.live.drivers.host import powercap; os.setuid(65534)\n"
-        f"(c,) = powercap.discover_meters({{'root': {str(tmp_path)!r}, 'proc': {str(tmp_path / 'proc')!r}}})\n"
-        "print(c.usable, c.problem, '|', c.fix)"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+def test_a_counter_for_root_only_names_the_reason_and_the_fix() -> None:
+    with public_folder() as root:
+        write_tree(root, zone("intel-rapl:0", "package-0", 1))
+        write_proc(root / "proc")
+        (root / "class/powercap/intel-rapl:0/energy_uj").chmod(0o400)
+        program = (
+            "import os, sys; from joulemap.meters.live.drivers.host import powercap; os.setuid(65534)\n"
+            f"(c,) = powercap.discover_meters({{'root': {str(root)!r}}})\n"
+            "print(c.usable, c.problem, '|', c.fix)"
+        )
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("False")
     assert "PLATYPUS" in ran.stdout
-    assert f"| sudo chmod a+r {tmp_path}/class/powercap/*/energy_uj" in ran.stdout
+    assert f"| sudo chmod a+r {root}/class/powercap/*/energy_uj" in ran.stdout
+
+
+def test_counters_that_a_container_hides_are_told_so(tmp_path: Path) -> None:
+    folder = tmp_path / "class/powercap"
+    folder.mkdir(parents=True)
+    (folder / "intel-rapl:0").symlink_to(tmp_path / "masked")
+    candidate = survey(tmp_path)
+    assert "hidden" in candidate.problem
+    assert "systempaths=unconfined" in candidate.fix
 
 
 def test_memory_of_four_sockets_is_four_domains(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_cores_of_amd_energy_are_inside_their_socket(tmp_path: Path) -> None:
     found = only(chips(write_tree(tmp_path, files)))
     assert found["Ecore000"].inside == ("Esocket0",)
     assert found["Esocket0"].boundary is Boundary.PACKAGE
+    assert found["Esocket0"].inside == ("powercap:package-0",)  # the same counter by another road
 
 
 def test_the_tree_of_another_project_reads_as_its_files_say(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from joulemap.meters.live.ground.paced_meter import Answer, AskError, PacedMeter
 from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress
 from live_benches import BATTERY, SIM, adb_program, serve, write_program
-from sysfs_trees import write_proc
+from sysfs_trees import chip, write_proc, write_tree, zone
 
 SHARED = Path(__file__).parents[5] / "shared" / "data"
 
@@ -343,6 +343,17 @@ def test_an_answer_without_power_is_told() -> None:
     assert "no energy and no power" in candidate.problem
 
 
+def test_a_real_exposition_of_node_exporter() -> None:
+    path = SHARED / "prometheus" / "node_exporter_e2e-output.txt"
+    if not path.exists():
+        pytest.skip("the shared recordings are not here")
+    found = exporter(path.read_text("utf-8"))
+    counters = {name: domain for name, (domain, _) in found.items() if name.startswith("node_rapl_package")}
+    assert counters
+    assert all(domain.boundary is Boundary.PACKAGE for domain in counters.values())
+    assert all(domain.reading is not DomainReading.SIGNAL for domain, _ in found.values())
+
+
 def instrument(tmp_path: Path, **options: str) -> MeterAddress:
     pytest.importorskip("pyvisa_sim", reason="the instrument is simulated by pyvisa-sim")
     (tmp_path / "sim.yaml").write_text(SIM, "utf-8")
@@ -540,3 +551,14 @@ def test_signals_alone_are_no_power_meter(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="powercap") as caught:
         find_meters(options=nowhere)
     assert caught.value.slug == "no-live-meter"
+
+
+def test_without_a_name_no_counter_is_read_by_two_roads(tmp_path: Path) -> None:
+    files: dict[str, object] = {**zone("intel-rapl:0", "package-0", 1), **chip(0, "amd_energy", energy1_input=5)}
+    write_tree(tmp_path, files | {"class/hwmon/hwmon0/energy1_label": "Esocket0"})
+    write_proc(tmp_path / "proc")
+    options = {name: {"root": str(tmp_path)} for name in ("powercap", "perf_event", "hwmon", "iio", "power_supply")}
+    names = {candidate.name for candidate in find_meters(options=options)}
+    assert "powercap" in names
+    assert not names & {"perf_event", "hwmon:amd_energy"}
+    assert [candidate.name for candidate in find_meters(["hwmon"], options=options)] == ["hwmon:amd_energy"]

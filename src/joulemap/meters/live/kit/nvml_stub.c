@@ -106,6 +106,7 @@ static unsigned long long now_ms(void) {
 #define FIND(handle) int code; Device *d = device_of(handle, &code); if (!d) return code
 
 int nvmlInit_v2(void) { return load(); }
+int nvmlInitWithFlags(unsigned flags) { (void)flags; return load(); }
 int nvmlShutdown(void) { return OK; }
 
 const char *nvmlErrorString(int code) {

@@ -103,7 +103,10 @@ class MarkSink:
         path = self.folder / f"{self._token}-{self._files}.marks"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            os.posix_fallocate(descriptor, 0, _SIZE_B)  # a full disk is an error here, not a fault in the mapped memory
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, _SIZE_B)  # a full disk is an error here, no fault in mapped memory
+            else:
+                os.ftruncate(descriptor, _SIZE_B)
             words = memoryview(mmap.mmap(descriptor, _SIZE_B)).cast("q")
         finally:
             os.close(descriptor)

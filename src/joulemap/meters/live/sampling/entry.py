@@ -43,16 +43,14 @@ _UPDATE_SHARE: Final = 4  # readings per update of the source: where it changes 
 class _OwnerTime:
     """The machine's clock, and the owner's commands on standard input."""
 
+    now_ns = staticmethod(time.monotonic_ns)
+
     def __init__(self, parent: int) -> None:
         self._parent = parent
         self._poll = select.poll()
         self._poll.register(0, select.POLLIN | select.POLLHUP)
         self.told_to_stop = False
         self.ended_by = "stopped"
-
-    @staticmethod
-    def now_ns() -> int:
-        return time.monotonic_ns()
 
     @staticmethod
     def sleep_ns(span_ns: int) -> None:

@@ -125,8 +125,9 @@ class SamplingLoop:
 
     def _wait(self, deadline_ns: int) -> bool:
         """Waits for a deadline; returns False when a command changed what is to be done."""
+        clock_ns = self.time.now_ns
         while True:
-            now_ns = self.time.now_ns()
+            now_ns = clock_ns()
             left_ns = deadline_ns - now_ns
             if left_ns > _NEAR_NS or now_ns - self._heard_ns > _LISTEN_NS:
                 self._heard_ns = now_ns

@@ -10,7 +10,9 @@ References:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -47,11 +49,11 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     """
     address = MeterAddress(driver=_NAME, options=options or {})
     build_meter(address)  # refuses options that make no sense
+    if options is None and not has_display_device(AMD):
+        return ()  # no such device here
     try:
         library = _load()
     except (ImportError, OSError, KeyError):  # the binding looks for its library in its own ways
-        if options is None and not has_display_device(AMD):
-            return ()  # no such device here
         problem = "AMD SMI's Python binding cannot be loaded"
         return (MeterCandidate(name=_NAME, address=address, problem=problem, fix=_INSTALL),)
     return list_candidates(library, options)
@@ -92,7 +94,8 @@ def build_meter(address: MeterAddress) -> AmdSmiMeter:
 
 
 def _load() -> Any:
-    import amdsmi  # noqa: PLC0415  loads ROCm's library
+    with contextlib.redirect_stdout(io.StringIO()):  # it says there what it misses, in the midst of our result
+        import amdsmi  # noqa: PLC0415  loads ROCm's library
 
     return amdsmi
 

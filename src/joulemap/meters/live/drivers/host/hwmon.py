@@ -30,6 +30,7 @@ EXAMPLE = ""
 _NAME = "hwmon"
 _CHANNEL = re.compile(r"^(power|energy|curr)(\d+)_(input|average)$")
 _MICRO = 1e-6
+_MOST_GPUS = 8
 _LARGEST_W = {Boundary.BOARD: 5_000.0, Boundary.PACKAGE: 5_000.0, Boundary.RAIL: 5_000.0}
 _NESTED = ("class/hwmon/*", "bus/i2c/drivers/ina3221/*/hwmon/hwmon*", "bus/i2c/drivers/ina3221x/*/hwmon/hwmon*")
 
@@ -228,9 +229,22 @@ def _describe(
         largest_w=_LARGEST_W[boundary],
         update_period_s=period_s,
         window_s=_window_s(chip, channel, period_s),
-        inside=(*_around(chip, channels, names, at), *(() if is_total(channel.label) else totals)),
+        inside=(
+            *_around(chip, channels, names, at),
+            *(() if is_total(channel.label) else totals),
+            *_second_roads(chip, channel),
+        ),
         source=f"hwmon {chip.name} at {chip.place}, {channel.place}",
     )
+
+
+def _second_roads(chip: _Chip, channel: _Channel) -> tuple[str, ...]:
+    """Returns domains of other meters that show the same counter; all GPUs, since which is which is not known here."""
+    if chip.name == "amdgpu":
+        return tuple(f"amdsmi:{index}:{name}" for index in range(_MOST_GPUS) for name in ("energy", "power"))
+    if chip.name == "amd_energy" and channel.label.startswith("Esocket"):
+        return (f"powercap:package-{channel.label.removeprefix('Esocket')}",)
+    return ()
 
 
 def _is_package(chip: _Chip, channel: _Channel) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ _ZONE = re.compile(r"^([a-z][a-z0-9-]*)((?::[0-9a-f]+)+)$")
 _MICROJOULE_J = 1e-6
 _COUNTS = 2**32
 _LIMIT_MARGIN = 4.0
+_UNHIDE = "record on the host, or run the container with --security-opt systempaths=unconfined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     Raises:
         UsageError: an option is wrong (``meter-option``).
     """
+    if options is None and sys.platform != "linux":
+        return ()
     return (build_meter(MeterAddress(driver=_NAME, options=options or {})).candidate(),)
 
 
@@ -82,6 +86,8 @@ def build_meter(address: MeterAddress) -> FileMeter:
 def _look(folder: Path, proc: Path) -> Survey:
     cpu = CpuFacts.read(proc)
     zones = _without_twins(_list_zones(folder))
+    if not zones and _has_hidden_zones(folder):
+        return Survey(problem="the counters of the processor are hidden, as containers do by default", fix=_UNHIDE)
     if not zones:
         problem, fix = absence_of_rapl(cpu, _kernel(), "intel_rapl_msr")
         return Survey(problem=problem, fix=fix)
@@ -123,6 +129,16 @@ def _describe(zone: _Zone, zones: list[_Zone], names: Mapping[Path, str], cpu: C
         inside=tuple(names[outer.path] for outer in zones if _contains(outer, zone)),
         source=f"{source}; {zone.path.name}",
     )
+
+
+def _has_hidden_zones(folder: Path) -> bool:
+    """True when zones are named whose files are not there, or may not be seen."""
+    try:
+        return any(_ZONE.match(entry.name) for entry in folder.iterdir())
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def _list_zones(folder: Path) -> list[_Zone]:

@@ -7,6 +7,7 @@ References:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     Raises:
         UsageError: an option is wrong (``meter-option``).
     """
+    if options is None and sys.platform != "linux":
+        return ()
     return (build_meter(MeterAddress(driver=_NAME, options=options or {})).candidate(),)
 
 

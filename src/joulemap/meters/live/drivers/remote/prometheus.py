@@ -2,8 +2,7 @@
 
 Names say what a series is: joules or watts, with their prefix. What an exporter attributes to a process, a container
 or a pod is its estimate, and is left out unless it is asked for by name. Rows that show one whole device several
-times (the
-slices of a GPU) are one domain.
+times (the slices of a GPU) are one domain.
 
 References:
     Prometheus text exposition format 0.0.4; FORMATS 4 (reports 15 to 20).
@@ -100,8 +99,14 @@ def build_meter(address: MeterAddress) -> PacedMeter:
     every_s = number_option(address, "every_s", 1.0, exclusive=True)
     timeout_s = number_option(address, "timeout_s", 5.0, exclusive=True)
 
+    known: dict[str, LiveDomain] = {}
+
     def ask() -> Answer:
-        return _answer(fetch_text(url, timeout_s=timeout_s, accept="text/plain"), pattern, every_s)
+        found = _select(fetch_text(url, timeout_s=timeout_s, accept="text/plain"), pattern, every_s)
+        if not known:  # what contains what is worked out once
+            alone = {name: domain for name, (domain, _) in found.items()}
+            known.update({name: _within(domain, alone) for name, domain in alone.items()})
+        return {name: (known.get(name, domain), value) for name, (domain, value) in found.items()}
 
     return PacedMeter(address, f"{_NAME}:{urllib.parse.urlsplit(url).netloc or url}", ask, every_s=every_s)
 
@@ -124,7 +129,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: {"n": "\n"}.get(found[1], found[1]), text)
 
 
-def _answer(text: str, pattern: re.Pattern[str] | None, every_s: float) -> Answer:
+def _select(text: str, pattern: re.Pattern[str] | None, every_s: float) -> dict[str, tuple[LiveDomain, float]]:
     rows = [_Row(metric=metric, labels=labels, value=value) for metric, labels, value in parse_exposition(text)]
     found: dict[str, tuple[LiveDomain, float]] = {}
     for row in rows:
@@ -136,7 +141,7 @@ def _answer(text: str, pattern: re.Pattern[str] | None, every_s: float) -> Answe
         if name in found or not math.isfinite(row.value):
             continue  # one value per device, however many slices show it
         found[name] = (_describe(name, row, unit, estimated=share, every_s=every_s), row.value)
-    return {name: (_within(domain, found), value) for name, (domain, value) in found.items()}
+    return found
 
 
 def _unit_of(metric: str) -> tuple[str, float] | None:
@@ -181,11 +186,11 @@ def _boundary_of(row: _Row) -> Boundary:
     return Boundary.PACKAGE if "package" in words or "socket" in words else Boundary.RAIL
 
 
-def _within(domain: LiveDomain, found: Mapping[str, tuple[LiveDomain, float]]) -> LiveDomain:
+def _within(domain: LiveDomain, found: Mapping[str, LiveDomain]) -> LiveDomain:
     """Returns the domain inside everything that may contain it: exporters do not say what their zones share."""
     rank = {Boundary.RAIL: 0, Boundary.PACKAGE: 1, Boundary.NODE: 2}
     outer = []
-    for name, (other, _) in found.items():
+    for name, other in found.items():
         if name == domain.name or domain.boundary is None or other.boundary is None:
             continue
         same_device = name.partition("[")[2] == domain.name.partition("[")[2] != ""
