@@ -22,15 +22,31 @@ _VENDORS = {
     "pyarrow": set(),
     "tflite": set(),
     "flatbuffers": set(),
+    "onnx": set(),
+    "onnxruntime": set(),
+    "torch": set(),
+    "pyvisa": set(),
+    "amdsmi": set(),
+    "pynvml": set(),
 }
-_NEVER = {"scipy", "pandas", "torch", "onnxruntime", "tensorflow", "jinja2"}
+_NEVER = {"scipy", "pandas", "tensorflow", "jinja2"}
 # what a registry names beside its members: ground that they may share
 _GROUND = {"formats": {"bundle", "bundle_writer", "parquet"}}
-_CATCH_ALL_ROOTS = {"cli/main.py", "firmware/boards/virtual_m33/worker.py", "formats/joulescope/jls_child.py"}
+_CATCH_ALL_ROOTS = {"cli/main.py", "firmware/boards/virtual_m33/worker.py", "formats/joulescope/jls_child.py",
+                    "meters/live/sampling/entry.py"}  # fmt: skip
 
 
 def list_registries() -> list[Path]:
     return [path for path in list_modules() if path.name == "registry.py"]
+
+
+def find_module(folder: Path, name: str) -> str:
+    """The longest start of a dotted name that is a file of the folder, else its first part."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        if folder.joinpath(*parts[:n]).with_suffix(".py").is_file():
+            return ".".join(parts[:n])
+    return parts[0]
 
 
 def list_members(registry: Path) -> set[str]:
@@ -42,9 +58,9 @@ def list_members(registry: Path) -> set[str]:
         for node in ast.walk(parse(registry))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    members = {".".join(name.removeprefix(package).split(".")[:2]) for name in named if name.startswith(package)}
     folder = registry.parent
-    paths = {m if (folder / m.replace(".", "/")).with_suffix(".py").is_file() else m.split(".")[0] for m in members}
+    members = {name.removeprefix(package) for name in named if name.startswith(package)}
+    paths = {find_module(folder, member) for member in members}
     return paths - {"base"} - _GROUND.get(folder.relative_to(SRC).as_posix(), set())
 
 

@@ -193,14 +193,14 @@ def test_doctor_finds_the_target_sound() -> None:
 
 @pytest.mark.parametrize("package", ["ziglang", "unicorn", "tflite_micro"])
 def test_doctor_ends_with_3_and_the_fix_when_the_target_cannot_run(package: str) -> None:
-    called = call_blocked((package,), "doctor")
+    called = call_blocked((package,), "doctor", "--target", "virtual-m33")
     assert called.code == 3
     assert "fix: pip install 'joulemap[virtual]'" in called.out
     assert "virtual-m33 cannot run here" in called.out
 
 
 def test_doctor_without_numba_is_slower_and_runs() -> None:
-    called = call_blocked(("numba",), "doctor")
+    called = call_blocked(("numba",), "doctor", "--target", "virtual-m33")
     assert called.code == 0
     assert "slower   fast kernels" in called.out
 

@@ -16,6 +16,7 @@ import pytest
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.readers import reader
 from joulemap.records.recording import Recording
+from live_captures import COUNTER, POWER, SIGNAL, capture_bytes, clocks_at
 
 __all__ = [
     "READ_OPTIONS",
@@ -280,7 +281,13 @@ def _jls_v1() -> bytes:
     )
 
 
+def _capture() -> bytes:
+    raw = np.stack([np.arange(96.0) * 2e6, 20.0 + np.arange(96.0) % 5, 45_000.0 + np.arange(96.0)], axis=1)
+    return capture_bytes(raw, COUNTER, POWER, SIGNAL, clocks=clocks_at([10**9, 5 * 10**9]))
+
+
 SEEDS: dict[str, Callable[[], bytes]] = {
+    "joulemap-capture": _capture,
     "mlperf-inference": _spl,
     "energyrunner": _energyrunner,
     "energyrunner-json": _energyrunner_json,

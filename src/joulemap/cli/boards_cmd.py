@@ -12,7 +12,7 @@ from joulemap.cli.invocation import Invocation, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.report.console.style import Style
 from joulemap.units import format_bytes, format_si
-from joulemap.workflow.doctor import BoardStatus, survey_boards
+from joulemap.workflow.machine.doctor import BoardStatus, survey_boards
 
 __all__ = ["command"]
 

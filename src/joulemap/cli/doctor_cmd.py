@@ -1,9 +1,10 @@
-"""``joulemap doctor``: what the chosen target lacks here, each with the exact fix."""
+"""``joulemap doctor``: what this machine is like for measurements, what each target and meter lacks, and the fixes."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -11,50 +12,101 @@ from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.errors import SetupError
+from joulemap.records.host.machine import FactState, MachineFact
 from joulemap.report.console.style import Style
-from joulemap.workflow.doctor import Check, check_environment
+from joulemap.workflow.machine.doctor import HOST, Check, Verdict, diagnose
 
 __all__ = ["command"]
 
+_WIDTH = 23
+
 
 @click.command("doctor", context_settings={"show_default": True})
-@click.option("--target", default="virtual-m33", metavar="NAME", help="Board that is to run.")
+@click.option("--target", metavar="NAME", help="Target that is to run, host or a board; all of them without it.")
 @output_options
 @click.pass_context
-def command(context: click.Context, /, target: str) -> int:
-    """Say whether the target can run here; exit 3 and the fix when it cannot."""
+def command(context: click.Context, /, target: str | None) -> int:
+    """Say whether targets can run here; exit 3 and the fix when the named one, or every one, cannot."""
     invocation = context.ensure_object(Invocation)
     invocation.check()
-    checks = check_environment(target)
-    broken = [check for check in checks if check.required and not check.ok]
+    verdicts, facts = diagnose(target)
     if invocation.json:
-        write_result(json.dumps(_document(target, checks), indent=2) + "\n")
+        write_result(json.dumps(_document(target, verdicts, facts), indent=2) + "\n")
     else:
         style = Style(color=invocation.color(sys.stdout), unicode=is_unicode(sys.stdout))
-        verdict = f"{target} cannot run here" if broken else f"{target} can run here"
-        write_result(style.encode("".join(_line(check) for check in checks) + style.bold(verdict) + "\n"))
-    return SetupError.exit_code if broken else 0
+        shown = facts if target in (None, HOST) else ()
+        write_result(style.encode(_text(verdicts, shown, style)))
+    return 0 if any(verdict.runnable for verdict in verdicts) else SetupError.exit_code
+
+
+def _text(verdicts: Sequence[Verdict], facts: Sequence[MachineFact], style: Style) -> str:
+    parts = []
+    if facts:
+        parts.append(style.bold("this machine") + "\n" + "".join(map(_fact_line, facts)))
+    for verdict in verdicts:
+        end = f"{verdict.target} can run here" if verdict.runnable else f"{verdict.target} cannot run here"
+        parts.append("".join(map(_line, verdict.checks)) + style.bold(end) + "\n")
+    return "\n".join(parts)
+
+
+def _fact_line(fact: MachineFact) -> str:
+    name = fact.key.replace("_", " ")
+    value = "" if fact.value is None else f"{fact.value}: "
+    return _row(str(fact.state), f"{name:<21} {value}{fact.detail}", fact.fix, indent=31)
 
 
 def _line(check: Check) -> str:
-    state = "ok" if check.ok else ("missing" if check.required else "slower")
-    fix = f"\n{'':23}fix: {check.fix}" if check.fix else ""
-    return f"{state:<8} {check.name:<13} {check.detail}{fix}\n"
+    if check.ok is None:
+        state = "unknown"
+    elif check.ok:
+        state = "ok"
+    elif check.required:
+        state = "missing"
+    else:
+        state = "slower" if check.name == "fast kernels" else "absent"
+    return _row(state, f"{check.name:<13} {check.detail}", check.fix, indent=_WIDTH)
 
 
-def _document(target: str, checks: tuple[Check, ...]) -> dict[str, object]:
+def _row(state: str, text: str, fix: str, *, indent: int) -> str:
+    line = f"{state:<8} {text}"
+    return f"{line}\n{'':{indent}}fix: {fix}\n" if fix else f"{line}\n"
+
+
+def _document(target: str | None, verdicts: Sequence[Verdict], facts: Sequence[MachineFact]) -> dict[str, object]:
+    first = verdicts[0]
+    shown = next((v for v in verdicts if v.runnable), first)
     return {
         **document_head("joulemap.doctor"),
-        "target": target,
-        "runnable": all(check.ok for check in checks if check.required),
-        "checks": [
+        "target": target or shown.target,
+        "runnable": shown.runnable,
+        "checks": [_check(check) for check in shown.checks],
+        "targets": [
             {
-                "name": check.name,
-                "ok": check.ok,
-                "required": check.required,
-                "detail": check.detail,
-                "fix": check.fix or None,
+                "name": verdict.target,
+                "runnable": verdict.runnable,
+                "checks": [_check(check) for check in verdict.checks],
             }
-            for check in checks
+            for verdict in verdicts
         ],
+        "machine": [
+            {
+                "key": fact.key,
+                "value": fact.value,
+                "state": str(fact.state),
+                "detail": fact.detail,
+                "fix": fact.fix or None,
+            }
+            for fact in facts
+        ],
+        "unknown": [fact.key for fact in facts if fact.state is FactState.UNKNOWN],
+    }
+
+
+def _check(check: Check) -> dict[str, object]:
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "required": check.required,
+        "detail": check.detail,
+        "fix": check.fix or None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from joulemap.cli.host.flags import choose_run, host_options
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import tell, write_result
 from joulemap.errors import UsageError
@@ -41,7 +43,7 @@ _POWER_FLAGS = {
 
 @click.command("profile", context_settings={"show_default": True})
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--target", default="virtual-m33", metavar="NAME", help="Board to run on; see joulemap boards.")
+@click.option("--target", default="virtual-m33", metavar="NAME", help="Board to run on, or host for this machine.")
 @click.option("--engine", default="aot", metavar="NAME", help="Inference engine.")
 @click.option("--power/--no-power", default=True, help="Measure power too, or profile cycles alone.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Inferences inside the gate.")
@@ -66,6 +68,7 @@ _POWER_FLAGS = {
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, help="Drives input, run factors, instrument and contrast."
 )
+@host_options
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="RUN.jm", help="Bundle; else ./MODEL-UTCTIME.jm."
 )
@@ -73,10 +76,13 @@ _POWER_FLAGS = {
 @output_options
 @click.pass_context
 def command(context: click.Context, /, model: Path, output: Path | None, *, force: bool, **flags: Any) -> int:
-    """Profile MODEL (.tflite): joules per inference and per layer, each with its uncertainty."""
+    """Profile MODEL (.tflite, .onnx on the host): joules per inference and per layer, each with its uncertainty."""
     invocation = context.ensure_object(Invocation)
     invocation.check()
-    request = _build_request(context, model, flags)
+    run = choose_run(context, model, flags)
+    if run is None:
+        request = _build_request(context, model, flags)
+        run = functools.partial(profile, request)
     if output is None:
         output = Path(f"{model.stem or 'model'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jm")
     style = Style(color=invocation.color(sys.stderr), unicode=is_unicode(sys.stderr))
@@ -84,7 +90,7 @@ def command(context: click.Context, /, model: Path, output: Path | None, *, forc
     with HpxConsole(sys.stderr, style=style, verbosity=invocation.verbosity, live=live) as console:
         journal = RunJournal(None if invocation.quiet else console)
         invocation.report_failure = journal.report_failure
-        outcome = profile(request, output, force=force, journal=journal)
+        outcome = run(output, force=force, journal=journal)
     _show(outcome, invocation)
     return outcome.exit_code
 

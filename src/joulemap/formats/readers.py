@@ -19,6 +19,8 @@ __all__ = ["READERS", "reader", "reader_names", "sniff", "sniff_scores"]
 _ROOM: Final = "joulemap.formats"
 
 READERS: Final[dict[str, str]] = {
+    # captures of our own live meters
+    "joulemap-capture": "live.capture:CaptureReader",
     # submissions to MLPerf and their runners
     "mlperf-inference": "mlperf.inference:MlperfInferenceReader",
     "energyrunner": "mlperf.energyrunner:EnergyRunnerReader",

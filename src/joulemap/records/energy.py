@@ -17,6 +17,7 @@ class Resolution(StrEnum):
     OVERLAP = "overlap"
     LEAST_SQUARES = "least_squares"
     IN_PLACE = "in_place"
+    TIME_SHARE = "time_share"  # a share of the time at mean power: modelled, never measured
     REFUSED = "refused"
 
 

@@ -7,16 +7,25 @@ import platform
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 
 from joulemap import __version__
+from joulemap.workflow.machine.survey import describe_machine
 
 __all__ = ["describe_environment"]
 
 _PACKAGES = ("numpy", "pyarrow", "numba", "ziglang", "unicorn", "pyelftools", "tflite-micro")
 
 
-def describe_environment(packages: Sequence[str] = _PACKAGES) -> dict[str, object]:
-    """Returns interpreter, platform, number of processors and versions; null for a package that is not installed."""
+def describe_environment(packages: Sequence[str] = _PACKAGES, *, root: Path = Path("/")) -> dict[str, object]:
+    """Returns interpreter, platform, processors, versions and the state of the machine.
+
+    Null stands for a package that is not installed, and for what the machine does not tell.
+
+    Args:
+        packages: whose versions are told.
+        root: folder that stands for the machine's ``/``.
+    """
     return {
         "joulemap": __version__,
         "python": platform.python_version(),
@@ -27,6 +36,7 @@ def describe_environment(packages: Sequence[str] = _PACKAGES) -> dict[str, objec
         "byteorder": sys.byteorder,
         "processors": os.cpu_count(),
         "packages": {name: _version(name) for name in packages},
+        "state": describe_machine(root),
     }
 
 

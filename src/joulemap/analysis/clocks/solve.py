@@ -1,13 +1,15 @@
 """Which relation puts a timeline on the clock of a trace: the best that the recording gives, never a guess.
 
-In this order: what the user states; one and the same clock; marks that both saw; two clocks that both say UTC; and,
-asked for by name, correlation of power with activity. Clocks that nothing relates are refused.
+In this order: what the user states; one and the same clock; marks that both saw; two clocks that both say UTC, or of
+which one does and the other was read beside a calendar; and, asked for by name, correlation of power with activity.
+Clocks that nothing relates are refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from joulemap.analysis.clocks.correlation import correlate_activity
@@ -18,7 +20,7 @@ from joulemap.errors import NotComparableError
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.records.recording import MarkerTrack
-from joulemap.trace import ClockKind, Timeline
+from joulemap.trace import Clock, ClockKind, Timeline
 from joulemap.trace.streamed import Trace
 
 __all__ = ["Align", "AlignRequest", "solve_clock"]
@@ -86,6 +88,9 @@ def solve_clock(
     if request.method is Align.AUTO and source.kind is target.kind is ClockKind.UTC:
         relation = ClockMap(source=source, target=target, method=AlignMethod.UTC, std_s=_UTC_STD_S)
         return _both_utc(f"{source.name} and {target.name}", relation)
+    bridged = _by_calendar(source, target, markers) if request.method is Align.AUTO else None
+    if bridged is not None:
+        return _both_utc(f"{source.name} and {target.name}, whose machine noted its calendar", bridged)
     raise NotComparableError(
         f"nothing relates the timeline's clock {source.name} ({source.kind}) to the trace's {target.name}"
         f" ({target.kind})",
@@ -110,6 +115,23 @@ def _stated(
     if request.method in (Align.CORRELATE, Align.LIKELIHOOD):
         return _correlated(trace, timeline, request)
     return None
+
+
+def _by_calendar(source: Clock, target: Clock, markers: Sequence[MarkerTrack]) -> ClockMap | None:
+    """Returns the relation of two clocks of which one says UTC and the other was read together with a third that does.
+
+    A recorder notes its machine's calendar beside its monotonic clock; another source's UTC is that calendar to 1 ms.
+    """
+    if (source.kind is ClockKind.UTC) == (target.kind is ClockKind.UTC):
+        return None
+    other = target if source.kind is ClockKind.UTC else source
+    calendars = [track for track in markers if track.clock.kind is ClockKind.UTC]
+    utc_ns, other_ns = match_marks(calendars, [track for track in markers if track.clock == other])
+    if not utc_ns.size:
+        return None
+    stamps = (utc_ns, other_ns) if source.kind is ClockKind.UTC else (other_ns, utc_ns)
+    relation = fit_clock((source, stamps[0]), (target, stamps[1]), method=AlignMethod.UTC)
+    return replace(relation, std_s=math.hypot(relation.std_s, _UTC_STD_S))
 
 
 def _both_utc(names: str, relation: ClockMap) -> tuple[ClockMap, tuple[Finding, ...]]:

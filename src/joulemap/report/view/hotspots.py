@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from joulemap.report.view.colors import NEUTRAL
+from joulemap.report.view.host.facts import format_members
 from joulemap.report.view.page import HotspotRow, HotspotTable
 from joulemap.report.view.text import DASH, format_quantity, format_share, format_supported, format_time, printable
 
@@ -20,6 +21,7 @@ _RESOLUTIONS = {
     "overlap": "overlap",
     "least_squares": "least squares",
     "in_place": "in place",
+    "time_share": "by time (modelled)",
     "refused": "refused",
 }
 
@@ -102,17 +104,23 @@ def _resolution(layer: Document) -> str:
 def _group(group: Document, layers: Sequence[Document]) -> Part:
     ops = list(dict.fromkeys(layer["op"] for layer in layers))
     indices = tuple(int(k) for k in group["layers"])
+    gapless = indices[-1] - indices[0] == len(indices) - 1
     members = f"#{indices[0]}" if len(indices) == 1 else f"#{indices[0]}\u2013{indices[-1]}"
+    members = members if gapless else f"#{format_members(indices)}"
     return Part(
-        name=f"{group['id']}: {' + '.join(ops)} {members}{' + gap' if group['contains_gap'] else ''}",
+        name=f"{group['id']}: {_kinds(ops)} {members}{' + gap' if group['contains_gap'] else ''}",
         op=ops[0] if len(ops) == 1 else "",
-        path=" + ".join(layer["name"] for layer in layers),
+        path=" + ".join(layer["name"] for layer in layers) if len(layers) <= 8 else "",
         energy=group["energy_j"],
         duration_s=group["duration_s"],
         macs=sum(layer["macs"] for layer in layers),
         resolution="sum alone",
         layers=indices,
     )
+
+
+def _kinds(ops: Sequence[str]) -> str:
+    return " + ".join(ops) if len(ops) <= 4 else f"{' + '.join(ops[:3])} and {len(ops) - 3} more kinds"
 
 
 def build_tables(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from joulemap.report.view.host.facts import format_members, host_figures, is_host, label_energy
 from joulemap.report.view.text import (
     DASH,
     format_cycles,
@@ -162,7 +163,7 @@ def _layer_row(layer: Document, total: float | None, largest: float) -> LayerRow
         macs=format_macs(layer["macs"]),
         cycles=format_cycles(layer["cycles"]),
         time=format_time(layer["duration_s"]),
-        energy=f"in {layer['group']}" if layer["group"] else format_quantity(energy, "J"),
+        energy=f"in {layer['group']}" if layer["group"] else label_energy(layer, format_quantity(energy, "J")),
         share=format_share(share, expanded),
         fill=share / largest if share is not None and largest > 0 else None,
     )
@@ -170,7 +171,7 @@ def _layer_row(layer: Document, total: float | None, largest: float) -> LayerRow
 
 def _group_row(group: Document, total: float | None, largest: float) -> LayerRow:
     share, expanded = _share(group["energy_j"], total)
-    members = f"{group['layers'][0]}-{group['layers'][-1]}" if len(group["layers"]) > 1 else str(group["layers"][0])
+    members = format_members(group["layers"])
     return LayerRow(
         index="",
         op=f"{group['id']}: {members}{' + gap' if group['contains_gap'] else ''}",
@@ -228,15 +229,19 @@ def _figures(document: Document, *, power: bool) -> tuple[tuple[str, str], ...]:
         energies = _energy_figures(document)
     elif "trace_statistics" in document:
         energies = _trace_figures(document["trace_statistics"])
-    clock, supply = format_si(point["core_hz"], "Hz", digits=4), format_si(point["supply_v"], "V", digits=3)
+    own = host_figures(document) if is_host(document) else _board_figures(document, point)
     return (
         *energies,
         ("latency", format_quantity(document["latency_s"], "s")),
-        ("memory", _memory(document["memory"])),
-        ("clock and supply", f"{clock}, {supply}"),
+        *own,
         ("provenance", _provenance(document, power=power)),
         ("integrity", _integrity(document, power=power)),
     )
+
+
+def _board_figures(document: Document, point: Document) -> tuple[tuple[str, str], ...]:
+    clock, supply = format_si(point["core_hz"], "Hz", digits=4), format_si(point["supply_v"], "V", digits=3)
+    return (("memory", _memory(document["memory"])), ("clock and supply", f"{clock}, {supply}"))
 
 
 def _energy_figures(document: Document) -> tuple[tuple[str, str], ...]:
@@ -272,6 +277,8 @@ def _memory(memory: Document) -> str:
 def _provenance(document: Document, *, power: bool) -> str:
     target = document["target"]
     energies = f"energies {target['provenance']} at the {target['boundary']}; " if power else ""
+    if is_host(document):
+        return f"{energies}times {document['time_provenance']}, of operators by {document['counter_source']}"
     return f"{energies}cycles and times {document['time_provenance']}"
 
 

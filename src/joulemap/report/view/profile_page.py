@@ -12,6 +12,7 @@ from joulemap.records.finding import Finding, Validity
 from joulemap.report.view.colors import NEUTRAL, assign_colors
 from joulemap.report.view.cures import CURES
 from joulemap.report.view.flame import build_flame
+from joulemap.report.view.host.facts import host_command, host_figures, host_instrument, host_machine, is_host
 from joulemap.report.view.hotspots import build_tables
 from joulemap.report.view.page import Badge, BudgetShare, FindingRow, PageView
 from joulemap.report.view.profile import build_profile_view
@@ -81,7 +82,7 @@ def build_profile_page(sections: ProfileSections) -> PageView:
         ),
         refused=_refused(document),
         provenance=(*_run_facts(sections, view.figures), *_bundle_facts(sections)),
-        command=_command(sections.run),
+        command=host_command(sections.run) if is_host(document) else _command(sections.run),
     )
 
 
@@ -184,16 +185,13 @@ def _refused(document: Document) -> tuple[tuple[str, str], ...]:
 
 def _run_facts(sections: ProfileSections, figures: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     result, run = sections.result, sections.run
-    model, target, point = result["model"], result["target"], result["operating_point"]
-    shown = dict(figures)
-    clock, supply = format_si(point["core_hz"], "Hz", digits=4), format_si(point["supply_v"], "V", digits=3)
-    facts = [
-        ("Model", f"{model['name']}, {format_memory(model['size_b'])}, SHA-256 {model['sha256'][:_SHORT]}"),
-        ("Engine", model["engine"]),
-        ("Board", f"{target['name']} ({target['core']}), {clock}, {supply}, energies at the {target['boundary']}"),
-        ("Instrument", _instrument(run.get("instrument"))),
-        ("Memory", shown.get("memory", DASH)),
-    ]
+    model, shown = result["model"], dict(figures)
+    facts = [("Model", f"{model['name']}, {format_memory(model['size_b'])}, SHA-256 {model['sha256'][:_SHORT]}")]
+    if is_host(result):
+        facts += [*host_machine(result), ("Instrument", host_instrument(run["instrument"]))]
+        facts += [(label.capitalize(), text) for label, text in host_figures(result)]
+    else:
+        facts += _board(sections, shown)
     facts += [
         (
             f"Firmware {image['role']}",
@@ -213,6 +211,18 @@ def _run_facts(sections: ProfileSections, figures: Sequence[tuple[str, str]]) ->
         facts.append(("Waveform", f"capture {sections.waveform.capture} of {len(result['captures'])}"))
     facts.append(("Environment", _environment(run.get("environment"))))
     return [(label, printable(text)) for label, text in facts]
+
+
+def _board(sections: ProfileSections, shown: Mapping[str, str]) -> list[tuple[str, str]]:
+    result, run = sections.result, sections.run
+    model, target, point = result["model"], result["target"], result["operating_point"]
+    clock, supply = format_si(point["core_hz"], "Hz", digits=4), format_si(point["supply_v"], "V", digits=3)
+    return [
+        ("Engine", model["engine"]),
+        ("Board", f"{target['name']} ({target['core']}), {clock}, {supply}, energies at the {target['boundary']}"),
+        ("Instrument", _instrument(run.get("instrument"))),
+        ("Memory", shown.get("memory", DASH)),
+    ]
 
 
 def _bundle_facts(sections: ProfileSections) -> list[tuple[str, str]]:

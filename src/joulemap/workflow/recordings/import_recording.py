@@ -31,7 +31,14 @@ from joulemap.trace import Clock, Timeline
 from joulemap.trace.streamed import Trace
 from joulemap.workflow.recordings.recording_bundle import section_name
 
-__all__ = ["EMBED_LIMIT_B", "ImportRequest", "import_recordings", "parse_formats"]
+__all__ = [
+    "EMBED_LIMIT_B",
+    "ImportRequest",
+    "SectionNames",
+    "import_recordings",
+    "parse_formats",
+    "store_recording",
+]
 
 EMBED_LIMIT_B = 64 << 20
 """Sources up to this size are embedded; larger ones are referred to unless asked otherwise."""
@@ -59,7 +66,7 @@ class ImportRequest:
 
 
 @dataclass(slots=True)
-class _Names:
+class SectionNames:
     """Names of sections, each used once."""
 
     used: set[str] = field(default_factory=set)
@@ -105,7 +112,7 @@ def import_recordings(
         force=force,
     )
     with writer:
-        traces, timelines = _Names(), _Names()
+        traces, timelines = SectionNames(), SectionNames()
         entries: list[RecordingEntry] = []
         summaries: list[dict[str, object]] = []
         findings: list[Finding] = []
@@ -113,7 +120,7 @@ def import_recordings(
             for source, chosen in _readers(path, request.formats, findings):
                 before = _modified_ns(source)
                 recording = chosen.read(source, request.options)
-                entry, summary = _store(
+                entry, summary = store_recording(
                     writer, recording, (source, request, output.absolute().parent), (traces, timelines, len(entries))
                 )
                 if not entry.embedded:
@@ -156,12 +163,23 @@ def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) ->
     return found
 
 
-def _store(
+def store_recording(
     writer: BundleWriter,
     recording: Recording,
     asked: tuple[Path, ImportRequest, Path],
-    names: tuple[_Names, _Names, int],
+    names: tuple[SectionNames, SectionNames, int],
 ) -> tuple[RecordingEntry, dict[str, object]]:
+    """Writes the sections of a recording; returns its entry in the list and what ``--json`` shows of it.
+
+    Args:
+        writer: the bundle in the making.
+        recording: as its reader found it.
+        asked: what was read, with which request, and the folder that holds the bundle.
+        names: taken by traces and by timelines, and how many recordings the bundle holds already.
+
+    Raises:
+        ReportError: the file system refused.
+    """
     source, request, beside = asked
     number = names[2]
     stem = source.name if source.is_dir() else source.stem or source.name

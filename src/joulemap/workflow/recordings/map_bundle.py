@@ -16,8 +16,10 @@ from joulemap.analysis.instruments.library import find_instrument, instrument_fo
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.mapping.units_of_work import measure_units
+from joulemap.analysis.recorded.gain import live_errors, stated_gain
 from joulemap.errors import UsageError
 from joulemap.formats.bundle import read_bundle
+from joulemap.formats.live.capture import CaptureReader
 from joulemap.formats.registry import RECORDINGS, RESULT
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
@@ -259,6 +261,9 @@ def _choose_timeline(
 
 def find_meter(request: BundleMapRequest, entry: RecordingEntry, traces: list[Trace]) -> MeterErrors:
     """Returns what is known of the errors of the meter that recorded the traces."""
+    if entry.format == CaptureReader.name and not request.instrument and request.calibration is None:
+        channel = traces[0].channel
+        return live_errors(channel.name, stated_gain(entry.metadata, channel.name), channel.provenance)
     known = find_instrument(request.instrument) if request.instrument else instrument_for_format(entry.format)
     calibration = None if request.calibration is None else read_calibration(request.calibration)
     mean_w = 0.0

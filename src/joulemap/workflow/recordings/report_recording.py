@@ -44,7 +44,8 @@ __all__ = ["collect_sections"]
 _GROUPED = 300_000
 """Slices up to which a page has further groupings: each of them is a pass of its own."""
 
-_IMPORT_SCHEMA = "joulemap.import"
+_SCHEMAS = ("joulemap.import", "joulemap.record")
+"""What a bundle of recordings may have as its result; a recorded command names its recordings like an import."""
 
 
 def collect_sections(bundle: Bundle, request: BundleMapRequest, *, flags: Sequence[str]) -> RecordingSections:
@@ -79,7 +80,7 @@ def collect_sections(bundle: Bundle, request: BundleMapRequest, *, flags: Sequen
         tables=tables,
         paths=paths,
         entries=recordings.entries,
-        imported=bundle.read_json(RESULT, schema=_IMPORT_SCHEMA),
+        imported=_read_result(bundle),
         created=bundle.created,
         digest=digest(bundle.folder / MANIFEST),
         clock=clock,
@@ -91,6 +92,12 @@ def collect_sections(bundle: Bundle, request: BundleMapRequest, *, flags: Sequen
         findings=tuple(findings),
         flags=tuple(flags),
     )
+
+
+def _read_result(bundle: Bundle) -> Mapping[str, Any]:
+    """Returns the document of the import or of the recorded command."""
+    held = bundle.sections[RESULT].schema if bundle.has(RESULT) else _SCHEMAS[0]
+    return bundle.read_json(RESULT, schema=held if held in _SCHEMAS else _SCHEMAS[0])
 
 
 def _map(

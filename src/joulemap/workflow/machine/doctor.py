@@ -16,30 +16,15 @@ from joulemap.firmware.boards.base import Board
 from joulemap.firmware.boards.registry import board, board_names
 from joulemap.firmware.toolchains.cache import default_cache_dir
 from joulemap.firmware.toolchains.registry import toolchain
+from joulemap.records.host.machine import MachineFact
+from joulemap.workflow.machine.check import Check
+from joulemap.workflow.machine.doctor_host import HOST, check_host
+from joulemap.workflow.machine.survey import survey_machine
 
-__all__ = ["BoardStatus", "Check", "check_environment", "survey_boards"]
+__all__ = ["HOST", "BoardStatus", "Check", "Verdict", "check_environment", "diagnose", "survey_boards"]
 
 _MIN_PYTHON = (3, 11)
 _MIN_FREE_B = 200 * 1024 * 1024  # zig's own cache is 51 MB, a bundle of five 2 s captures at 1 MS/s about 45 MB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that was looked at.
-
-    Args:
-        name: what, in two or three words.
-        ok: it is as it should be.
-        required: without it the target cannot run.
-        detail: what was found.
-        fix: the exact command or step when it is not ok; empty otherwise.
-    """
-
-    name: str
-    ok: bool
-    required: bool
-    detail: str
-    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +33,34 @@ class BoardStatus:
 
     board: Board
     problems: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a target can run here, and why not.
+
+    Args:
+        target: its name.
+        checks: what was looked at.
+    """
+
+    target: str
+    checks: tuple[Check, ...]
+
+    @property
+    def runnable(self) -> bool:
+        """True when nothing that it needs is missing, or could not be read."""
+        return all(check.ok is True for check in self.checks if check.required)
+
+
+def diagnose(target: str | None = None) -> tuple[tuple[Verdict, ...], tuple[MachineFact, ...]]:
+    """Returns the verdict of a target, or of this machine and every board, and the state of the machine.
+
+    Raises:
+        UsageError: there is no such target (``unknown-target``).
+    """
+    names = (HOST, *board_names()) if target is None else (target,)
+    return tuple(Verdict(target=name, checks=check_environment(name)) for name in names), survey_machine()
 
 
 def survey_boards() -> tuple[BoardStatus, ...]:
@@ -62,6 +75,8 @@ def check_environment(target: str, *, toolchain_name: str = "zig") -> tuple[Chec
     Raises:
         UsageError: there is no such target.
     """
+    if target == HOST:
+        return check_host()
     kind = board(target)
     cache = default_cache_dir()
     checks = [_check_python(), *_check_board(kind), _check_toolchain(toolchain_name), _check_oracle(), _check_kernels()]

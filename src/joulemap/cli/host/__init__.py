@@ -1,0 +1,1 @@
+"""What the command line adds for runs on this machine; it must not know a runtime or a meter."""

@@ -1,0 +1,243 @@
+"""Readings of a live energy counter to a trace: wraps added, glitches dropped, and what cannot be known left a gap.
+
+A counter is known where it changes. It is bridged exactly over readings that failed, as long as it cannot have passed
+its end twice; it is a gap where it fell or jumped beyond any possible power, where it stood still although power was
+drawn before, and where the machine slept.
+
+References:
+    METHODS 1.2 (modulus, two wraps, frozen counters); Linux Documentation/power/powercap/powercap.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.formats.ground.building import FindingLog, TimedColumns, timed_trace
+from joulemap.formats.ground.values import difference_counter
+from joulemap.records.finding import Severity
+from joulemap.records.live.domain import LiveDomain
+from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
+
+__all__ = ["CounterReadings", "counter_trace", "still_stretches"]
+
+_STILL_S: Final = 1.0
+_STILL_UPDATES: Final = 10
+_STILL_COUNTS: Final = 100.0
+_CAUGHT_UP: Final = 0.5
+_WILD: Final = 20.0
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CounterReadings:
+    """Readings of one counter.
+
+    Args:
+        channel: unique name of the domain.
+        domain: what it declared.
+        stamp_ns: (n,) ns, strictly increasing.
+        raw: (n,) counts; NaN for a reading that failed.
+        period_s: between two readings, s.
+        slept_ns: instants at which the machine slept.
+    """
+
+    channel: str
+    domain: LiveDomain
+    stamp_ns: Ints
+    raw: Floats
+    period_s: float
+    slept_ns: Ints
+
+
+def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> EnergyTrace | None:
+    """Returns the trace of a counter; None when it never moved or was hardly read.
+
+    Args:
+        readings: of one domain.
+        clock: of the stamps.
+        log: takes ``counter_wrapped``, ``counter_lost``, ``counter_glitch``, ``counter_frozen``, ``meter_frozen``,
+            ``readings_failed`` and ``channel_empty``.
+    """
+    name = readings.channel
+    real = np.isfinite(readings.raw)
+    if int(real.sum()) < 2:
+        log.add(
+            "channel_empty", f"{name}: {int(real.sum())} of {real.size} readings succeeded; there is no energy in that"
+        )
+        return None
+    failed = int((~real).sum())
+    if failed:
+        log.add(
+            "readings_failed",
+            f"{name}: {failed} of {real.size} readings failed; the counter itself says what went by meanwhile",
+            f"{int(readings.stamp_ns[int(np.argmin(real))])} ns",
+        )
+    stamp_ns, count = _without_glitches(readings, real, log)
+    moved = np.ones(count.size, np.bool_)
+    moved[1:] = count[1:] != count[:-1]
+    if int(moved.sum()) < 2:
+        log.add(
+            "counter_frozen",
+            f"{name}: the counter shows {count[0]:.12g} in all {count.size} readings; no energy is derived",
+        )
+        return None
+    at = np.flatnonzero(moved)
+    edges_ns, value = stamp_ns[at], count[at]
+    power_w = _step_power(readings, edges_ns, value, log)
+    power_w[_still(readings, (edges_ns, value, power_w), at, log)] = np.nan
+    edges_ns, power_w = _with_tail(readings, edges_ns, power_w, log)
+    if not np.isfinite(power_w).any():
+        return None
+    shift_ns = round(readings.domain.latency_s * 1e9)
+    return timed_trace(
+        TimedColumns(time_ns=edges_ns[1:] - shift_ns, value=power_w, gap_factor=None),
+        channel=_channel(readings),
+        clock=clock,
+        log=log,
+        first_ns=int(edges_ns[0]) - shift_ns,
+    )
+
+
+def _largest(readings: CounterReadings, span_ns: Ints) -> Floats | None:
+    """Returns the most counts that steps of those lengths hold; an update may bring what came since the one before."""
+    domain = readings.domain
+    if domain.largest_w is None:
+        return None
+    slack_s = max(domain.update_period_s or 0.0, readings.period_s, 2e-3)
+    return np.asarray(domain.largest_w / domain.scale * (span_ns * 1e-9 + slack_s), np.float64)
+
+
+def _possible(readings: CounterReadings, before: Floats, after: Floats, span_ns: Ints) -> Flags:
+    """Returns which steps a counter can have made."""
+    delta = after - before
+    if readings.domain.modulus is not None:
+        delta = np.where(delta < 0, delta + readings.domain.modulus, delta)
+    possible = delta >= 0
+    largest = _largest(readings, span_ns)
+    return possible if largest is None else possible & (delta <= largest)
+
+
+def _without_glitches(readings: CounterReadings, real: Flags, log: FindingLog) -> tuple[Ints, Floats]:
+    """Returns the readings less those that fit neither neighbour while the neighbours fit each other."""
+    stamp_ns, count = readings.stamp_ns[real], readings.raw[real]
+    if count.size < 3:
+        return stamp_ns, count
+    step = _possible(readings, count[:-1], count[1:], np.diff(stamp_ns))
+    around = _possible(readings, count[:-2], count[2:], stamp_ns[2:] - stamp_ns[:-2])
+    odd = np.zeros(count.size, np.bool_)
+    odd[1:-1] = around & ~(step[:-1] & step[1:])
+    odd[1:] &= ~odd[:-1]  # of two in a row the first goes: the other is then judged by its new neighbour
+    for row in np.flatnonzero(odd).tolist():
+        log.add(
+            "counter_glitch",
+            f"{readings.channel}: a reading of {count[row]:.12g} fits neither neighbour; left out",
+            f"{int(stamp_ns[row])} ns",
+        )
+    return stamp_ns[~odd], count[~odd]
+
+
+def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: FindingLog) -> Floats:
+    """Returns the mean power of each step, W; NaN where no honest value exists."""
+    domain = readings.domain
+    span_ns = np.diff(edges_ns)
+    steps = difference_counter(value, modulus=domain.modulus, largest=_largest(readings, span_ns))
+    power_w = np.where(steps.lost, np.nan, steps.delta * domain.scale / (span_ns * 1e-9))
+    lost = steps.lost.copy()
+    if domain.modulus is not None and domain.largest_w is not None:
+        twice = span_ns * 1e-9 > domain.modulus * domain.scale / domain.largest_w
+        lost |= twice
+    elif steps.wrapped.any() and (~steps.wrapped).any():  # no limit is declared: a wrap must look like its neighbours
+        usual_w = float(np.nanmedian(np.where(steps.wrapped, np.nan, power_w)))
+        lost |= steps.wrapped & (power_w > _WILD * max(usual_w, 1e-9))
+    for place in readings.slept_ns.tolist():
+        lost |= (edges_ns[:-1] <= place) & (place < edges_ns[1:])
+    for row in np.flatnonzero(steps.wrapped & ~lost).tolist():
+        log.add(
+            "counter_wrapped",
+            f"{readings.channel}: the counter passed its end; {domain.modulus:.12g} was added",
+            f"{int(edges_ns[row + 1])} ns",
+            Severity.INFO,
+        )
+    for row in np.flatnonzero(lost).tolist():
+        log.add(
+            "counter_lost",
+            f"{readings.channel}: the counter fell or jumped beyond any possible power, may have passed its end twice,"
+            f" or the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
+            f"{int(edges_ns[row + 1])} ns",
+        )
+    power_w[lost] = np.nan
+    return power_w
+
+
+def still_stretches(readings: CounterReadings, edges_ns: Ints, value: Floats) -> tuple[Flags, float]:
+    """Returns which steps lasted so long that the counter stood still, and how long a stand must last to count, s.
+
+    A counter of few counts per update may stand still for want of energy; then no step counts as still.
+    """
+    span_s = np.diff(edges_ns) * 1e-9
+    delta = np.abs(np.diff(value))
+    usual_s = float(np.median(span_s)) if span_s.size else 0.0
+    least_s = max(_STILL_S, _STILL_UPDATES * max(usual_s, readings.domain.update_period_s or 0.0, readings.period_s))
+    if span_s.size < 3 or float(np.median(delta)) < _STILL_COUNTS:
+        return np.zeros(span_s.size, np.bool_), float("inf")
+    return span_s > least_s, least_s
+
+
+def _still(readings: CounterReadings, steps: tuple[Ints, Floats, Floats], at: Ints, log: FindingLog) -> Flags:
+    """Returns the steps in which the counter stood still and did not make up for it."""
+    edges_ns, value, power_w = steps
+    still, _ = still_stretches(readings, edges_ns, value)
+    still &= np.diff(at) >= _STILL_UPDATES  # it was read all the while, with the same result
+    if not still.any():
+        return still
+    moving = power_w[~still & np.isfinite(power_w)]
+    if not moving.size:
+        return np.zeros(still.size, np.bool_)
+    usual_w = float(np.median(moving))
+    with np.errstate(invalid="ignore"):
+        behind = still & ~(power_w >= _CAUGHT_UP * usual_w)
+    for row in np.flatnonzero(behind).tolist():
+        log.add(
+            "meter_frozen",
+            f"{readings.channel}: the counter stood still for {(edges_ns[row + 1] - edges_ns[row]) * 1e-9:.4g} s"
+            " and did not make up for it; that time is a gap",
+            f"{int(edges_ns[row])} ns",
+        )
+    return behind
+
+
+def _with_tail(readings: CounterReadings, edges_ns: Ints, power_w: Floats, log: FindingLog) -> tuple[Ints, Floats]:
+    """Returns the steps with a lost one at the end when the counter stopped, or was lost, before the recording did."""
+    last_ns = int(readings.stamp_ns[-1])
+    rest_s = (last_ns - int(edges_ns[-1])) * 1e-9
+    span_s = np.diff(edges_ns) * 1e-9
+    usual_s = float(np.median(span_s))
+    least_s = max(_STILL_S, _STILL_UPDATES * max(usual_s, readings.domain.update_period_s or 0.0, readings.period_s))
+    if rest_s <= least_s:
+        return edges_ns, power_w
+    heard = bool(np.isfinite(readings.raw[readings.stamp_ns > edges_ns[-1]]).any())
+    what = "shows the same count" if heard else "could not be read"
+    log.add(
+        "meter_frozen" if heard else "meter_lost",
+        f"{readings.channel}: the counter {what} for the last {rest_s:.4g} s; that time is a gap",
+        f"{int(edges_ns[-1])} ns",
+    )
+    return np.append(edges_ns, last_ns), np.append(power_w, np.nan)
+
+
+def _channel(readings: CounterReadings) -> Channel:
+    domain = readings.domain
+    assert domain.boundary is not None  # a counter of energy has one
+    return Channel(
+        name=readings.channel,
+        boundary=domain.boundary,
+        provenance=domain.provenance,
+        kernel=SensorKernel(kind=KernelKind.COUNTER, window_s=0.0),
+    )

@@ -1,0 +1,1 @@
+"""Meters inside or beside a device that is reached by its own library or cable."""

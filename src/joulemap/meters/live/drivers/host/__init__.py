@@ -1,0 +1,1 @@
+"""Meters that the operating system of this machine offers."""

@@ -1,0 +1,1 @@
+"""Meters behind a network address or a service processor."""

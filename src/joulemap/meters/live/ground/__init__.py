@@ -1,0 +1,1 @@
+"""What drivers of live meters share: files of the kernel, option texts, power functions. Must not know any driver."""

@@ -1,0 +1,399 @@
+"""ONNX Runtime. What runs is its own optimised graph as it saves it, so that operators can be repeated in place.
+
+Without that graph (an execution provider that does not save a loadable one, a model beyond 2 GB) the session runs the
+file itself, tells operator times, and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.errors import InputError, SetupError, UsageError
+from joulemap.formats.base import ReadOptions
+from joulemap.formats.timelines.onnxruntime_profile import OnnxRuntimeProfileReader
+from joulemap.records.host.campaign import OperatorTimes, TimeSource
+from joulemap.records.host.model import HostModel, HostOperator, HostTensor
+from joulemap.records.host.request import SessionRequest
+from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
+from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
+from joulemap.runtimes.graphs.macs import Shape, count_macs
+from joulemap.runtimes.graphs.onnx_graph import (
+    build_bare_graph,
+    import_onnx,
+    name_nodes,
+    read_graph,
+    repeat_nodes,
+    serialise,
+)
+from joulemap.runtimes.graphs.operator_runs import operator_runs
+
+__all__ = ["OnnxRuntime"]
+
+_PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+_DTYPES = {
+    "float": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "double": "fp64",
+    "int8": "int8",
+    "uint8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "bool": "bool",
+}
+_NUMPY = {"float": "float32", "double": "float64"}
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+
+
+class OnnxRuntime:
+    """Loads ``.onnx`` files; implements ``runtimes.base.Runtime``."""
+
+    traits = RuntimeTraits(
+        name="onnxruntime",
+        suffixes=(".onnx",),
+        extra="host",
+        profiles=True,
+        repeats=True,
+        precisions=_PRECISIONS,
+        providers=tuple(_PROVIDERS),
+    )
+
+    def version(self) -> str:
+        """Returns the installed version.
+
+        Raises:
+            SetupError: it is not installed (``missing-extra``).
+        """
+        return str(_import().__version__)
+
+    def open(self, request: SessionRequest, stamp: Stamp) -> OnnxRuntimeSession:
+        """Returns a session; see ``runtimes.base.Runtime.open``."""
+        refuse_precision("onnxruntime", request.precision, _PRECISIONS)
+        wanted = _PROVIDERS.get(request.provider.lower(), request.provider)
+        available = _import().get_available_providers()
+        if wanted and wanted not in available:
+            raise UsageError(
+                f"--provider {request.provider}: this ONNX Runtime has none of that name",
+                hint=f"it has: {', '.join(available)}",
+                slug="runtime-option",
+            )
+        read_graph(request.model)  # a file that is no model is told apart from one that the runtime refuses
+        setup = _Setup(threads=request.threads, providers=(wanted,) if wanted else ("CPUExecutionProvider",))
+        return OnnxRuntimeSession(request.model, setup, stamp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setup:
+    threads: int | None
+    providers: tuple[str, ...]
+
+    def open(self, model: bytes | Path, *, optimise: bool, save: Path | None = None, profile: str = "") -> Any:
+        ort = _import()
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        if self.threads is not None:
+            options.intra_op_num_threads = self.threads
+        if not optimise:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if save is not None:
+            options.optimized_model_filepath = str(save)
+        if profile:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile
+        given = str(model) if isinstance(model, Path) else model
+        return _guarded(lambda: ort.InferenceSession(given, options, providers=list(self.providers)))
+
+
+class OnnxRuntimeSession:
+    """One loaded model; implements ``runtimes.base.RuntimeSession``. Inputs are fed before anything else."""
+
+    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None) -> None:
+        self._path, self._setup, self._stamp = path, setup, stamp
+        self._graph = graph  # optimised ModelProto with nodes named by position; None to run the file itself
+        self._call: Callable[[], object] | None = None
+        self._feed: dict[str, NDArray[np.generic]] = {}
+        self._operators: tuple[HostOperator, ...] = ()
+        self._nodes: tuple[int, ...] = ()
+        self._derived = graph is not None
+        self._session = setup.open(self._source(), optimise=graph is None)
+
+    @property
+    def model(self) -> HostModel:
+        """What is executed; operators are known once inputs were fed."""
+        digest, size_b = _digest(self._path)
+        return HostModel(
+            name=self._path.stem,
+            sha256=digest,
+            size_b=size_b,
+            inputs=tuple(map(_tensor, self._session.get_inputs())),
+            outputs=tuple(map(_tensor, self._session.get_outputs())),
+            operators=self._operators,
+            constants_b=_constants_b(self._graph) if self._graph is not None else size_b,
+            runtime=f"onnxruntime {_import().__version__}",
+        )
+
+    @property
+    def repeatable(self) -> frozenset[int]:
+        """Every operator, when the optimised graph could be loaded again."""
+        return frozenset(range(len(self._operators))) if self._nodes else frozenset()
+
+    def feed(self, arrays: Arrays) -> None:
+        """Takes the inputs; the first time it also finds out which operators are executed."""
+        check_arrays(tuple(map(_tensor, self._session.get_inputs())), arrays)
+        self._feed = dict(arrays)
+        self._bind()
+        if not self._derived and not self._operators:
+            self._settle()
+
+    def _bind(self) -> None:
+        self._call = functools.partial(self._session.run, None, self._feed)
+
+    def _source(self) -> bytes | Path:
+        if self._graph is None:
+            return self._path
+        data = serialise(self._graph)
+        if data is None:
+            raise InputError(
+                f"{self._path.name}: is too large to be held in one piece", hint="", slug="model-unsupported"
+            )
+        return data
+
+    def _settle(self) -> None:
+        """Moves to the optimised graph where it loads and answers alike, and lists what is executed."""
+        answer = _guarded(lambda: self._session.run(None, self._feed))
+        with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+            saved = Path(folder, "optimised.onnx")
+            graph, names = self._optimised(saved, answer)
+        if graph is not None:
+            self._graph = graph
+            self._session = self._setup.open(self._source(), optimise=False)
+            self._bind()
+        events = self._events(1)[0]
+        held = _Weights.of(self._graph)
+        self._operators = tuple(_operator(k, event, names, held) for k, event in enumerate(events))
+        positions = [_position(event["name"]) for event in events]
+        if graph is not None and None not in positions and len(set(positions)) == len(positions):
+            self._nodes = tuple(p for p in positions if p is not None)
+
+    def _optimised(self, saved: Path, answer: Sequence[Any]) -> tuple[Any, list[str]]:
+        try:
+            self._setup.open(self._path, optimise=True, save=saved)
+            graph = read_graph(saved)
+            names = name_nodes(graph, list(self._feed))
+            data = serialise(graph)
+            if data is None:
+                return None, []
+            again = self._setup.open(data, optimise=False).run(None, self._feed)
+        except (InputError, OSError):
+            return None, []
+        except Exception as error:
+            if _is_refusal(error):
+                return None, []
+            raise
+        alike = all(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True) for a, b in zip(answer, again, strict=True))
+        return (graph, names) if alike else (None, [])
+
+    def run(self, count: int) -> NDArray[np.float64]:
+        """Executes the model and returns the latencies, (count,) s."""
+        call = self._call
+        latency_s: NDArray[np.float64] = _guarded(lambda: timed_runs(call, count, self._stamp))
+        return latency_s
+
+    def profile(self, count: int) -> OperatorTimes:
+        """Returns operator times by ONNX Runtime's own profiler."""
+        with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+            path = self._profiled(folder, count)
+            recording = OnnxRuntimeProfileReader().read(path, ReadOptions())
+            durations_s, latency_s = operator_runs(recording, whole="model_run", kind="operator")
+        size = len(self._operators)
+        if durations_s.shape[1] != size:
+            durations_s = np.full((1, size), np.nan)
+        return OperatorTimes(
+            source=TimeSource.PROFILER,
+            duration_s=durations_s[1:] if len(durations_s) > 1 else durations_s,  # the first one is cold
+            latency_s=latency_s[1:] if latency_s.size > 1 else latency_s,
+            providers=tuple(operator.provider for operator in self._operators),
+            findings=recording.findings,
+        )
+
+    def _profiled(self, folder: str, count: int) -> Path:
+        session = self._setup.open(self._source(), optimise=self._graph is None, profile=str(Path(folder, "profile")))
+        for _ in range(count + 1):
+            _guarded(lambda: session.run(None, self._feed))
+        return Path(session.end_profiling())
+
+    def _events(self, count: int) -> list[list[dict[str, Any]]]:
+        with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+            events = json.loads(self._profiled(folder, count).read_text("utf-8"))
+        return _runs_of(events)
+
+    def repeated(self, operators: Sequence[int], copies: int) -> OnnxRuntimeSession:
+        """Returns a session with the operators executed ``copies`` times."""
+        graph = repeat_nodes(self._graph, [self._nodes[k] for k in operators], copies)
+        return self._derive(graph)
+
+    def bare(self) -> OnnxRuntimeSession | None:
+        """Returns a session that only hands inputs over and constant outputs back; None without a graph."""
+        if self._graph is None:
+            return None
+        answer = _guarded(lambda: self._session.run(None, self._feed))
+        kinds = {value.name: value.type.tensor_type.elem_type for value in self._graph.graph.output}
+        described = [
+            (value.name, kinds[value.name], np.asarray(array).shape)
+            for value, array in zip(self._session.get_outputs(), answer, strict=True)
+        ]
+        return self._derive(build_bare_graph(self._graph, described))
+
+    def _derive(self, graph: Any) -> OnnxRuntimeSession:
+        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph)
+        other.feed(self._feed)
+        return other
+
+    def close(self) -> None:
+        """Releases the model."""
+        self._session = self._call = self._graph = None
+        self._feed = {}
+
+
+def _import() -> Any:
+    try:
+        import onnxruntime  # noqa: PLC0415  heavy, and an extra
+    except ImportError as error:
+        raise SetupError(
+            "onnxruntime is not installed", hint="pip install 'joulemap[host]'", slug="missing-extra"
+        ) from error
+    import_onnx()
+    return onnxruntime
+
+
+@functools.lru_cache(maxsize=4)
+def _digest(path: Path) -> tuple[str, int]:
+    """Returns SHA-256 and size of a file, read once a run."""
+    data = path.read_bytes()
+    return sha256(data).hexdigest(), len(data)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Returns whether it is one of ONNX Runtime's own exceptions, which share no class."""
+    return type(error).__module__.startswith("onnxruntime")
+
+
+def _guarded(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+        said = str(error).strip().splitlines()
+        raise InputError(
+            f"ONNX Runtime refuses the model: {said[0] if said else type(error).__name__}",
+            hint="try another --provider, or check the model with onnx.checker",
+            slug="model-unsupported",
+        ) from error
+
+
+def _tensor(value: Any) -> HostTensor:
+    kind = str(value.type).removeprefix("tensor(").removesuffix(")")
+    shape = tuple(d if isinstance(d, int | str) else -1 for d in value.shape)
+    return HostTensor(name=value.name, dtype=_NUMPY.get(kind, kind), shape=shape)
+
+
+def _runs_of(events: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Returns the node events of each run but the first, in order of execution; bodies of control flow left out."""
+    runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
+    nodes = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
+    nodes.sort(key=lambda e: (e["ts"], -e["dur"]))
+    found = []
+    for start, end in runs[1:] or runs:
+        inside: list[dict[str, Any]] = []
+        reach = start
+        for event in nodes:
+            if start <= event["ts"] <= end and event["ts"] >= reach:
+                inside.append(event)
+                reach = event["ts"] + event["dur"]
+        found.append(inside)
+    return found
+
+
+def _position(name: str) -> int | None:
+    own = name.removesuffix("_kernel_time").removeprefix("op")
+    return int(own) if own.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weights:
+    """Inputs of the nodes of a graph, and shape and bytes of those that are weights."""
+
+    inputs: tuple[tuple[str, ...], ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes_b: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Any) -> _Weights:
+        if graph is None:
+            return cls()
+        tensors = graph.graph.initializer
+        return cls(
+            inputs=tuple(tuple(node.input) for node in graph.graph.node),
+            shapes={tensor.name: tuple(tensor.dims) for tensor in tensors},
+            sizes_b={tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors},
+        )
+
+    def complete(self, position: int | None, told: Sequence[Shape]) -> tuple[list[Shape], int]:
+        """Returns the shapes of all inputs of a node, and the bytes of its weights.
+
+        A profile leaves out weights that a kernel has packed for itself; these are taken from the graph.
+        """
+        if position is None or position >= len(self.inputs):
+            return list(told), 0
+        rest = list(told)
+        shapes: list[Shape] = []
+        for name in self.inputs[position]:
+            if name in self.shapes:
+                shapes.append(self.shapes[name])
+                if rest and rest[0] == self.shapes[name]:
+                    rest.pop(0)
+            elif name and rest:
+                shapes.append(rest.pop(0))
+        return shapes, sum(self.sizes_b.get(name, 0) for name in self.inputs[position])
+
+
+def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: _Weights) -> HostOperator:
+    told = event.get("args", {})
+    inputs, outputs = (_shapes(told.get(key)) for key in ("input_type_shape", "output_type_shape"))
+    op = str(told.get("op_name", ""))
+    position = _position(event["name"])
+    name = names[position] if names and position is not None else event["name"].removesuffix("_kernel_time")
+    read, weights_b = weights.complete(position, [shape for _, shape in inputs])
+    held_b = weights_b or int(told.get("parameter_size") or 0)
+    held_b += sum(int(told.get(key) or 0) for key in ("activation_size", "output_size"))
+    return HostOperator(
+        index=index,
+        op=op,
+        name=name,
+        macs=count_macs(op, read, [shape for _, shape in outputs]),
+        bytes=held_b,
+        provider=str(told.get("provider", "")),
+        dtype=_DTYPES.get(inputs[0][0] if inputs else outputs[0][0] if outputs else "", ""),
+    )
+
+
+def _shapes(told: Any) -> list[tuple[str, tuple[int, ...]]]:
+    if not isinstance(told, list):
+        return []
+    return [(str(kind), tuple(shape)) for entry in told for kind, shape in entry.items()]
+
+
+def _constants_b(graph: Any) -> int:
+    return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in graph.graph.initializer)

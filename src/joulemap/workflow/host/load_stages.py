@@ -1,0 +1,133 @@
+"""Stages of a run on this machine up to a warm model: ``load_model``, ``warm_up`` and ``time_operators``."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.analysis.host.steadiness import find_steady
+from joulemap.errors import InputError
+from joulemap.records.finding import Finding, Severity
+from joulemap.records.host.campaign import OperatorTimes, TimeSource
+from joulemap.records.progress import Phase, ProgressUpdate
+from joulemap.runtimes.base import RuntimeSession
+from joulemap.workflow.host.context import Loaded, Ready, Timed, grow
+from joulemap.workflow.host.inputs import build_inputs
+
+__all__ = ["load_model", "settle", "time_operators"]
+
+_CHUNK_S = 0.25
+_PASSES_S = 1.0
+_LEAST_PASSES, _MOST_PASSES = 10, 200
+_SWAMPED = 1.5
+_TRIAL_COPIES = 6
+_TRIAL_S = 0.03
+_TRIALS = 3
+
+
+def load_model(context: Ready) -> Loaded:
+    """Returns the context with the model loaded, fed and warm.
+
+    Raises:
+        SetupError: the runtime is not installed (``missing-extra``).
+        InputError: the model cannot be loaded or fed.
+    """
+    request = context.request
+    session = context.runtime.open(request.session, context.access.session.now_ns)
+    inputs = build_inputs(session.model.inputs, batch=request.session.batch, file=request.input, seed=request.seed)
+    session.feed(inputs)
+    series: NDArray[np.float64] = session.run(5)
+    while True:
+        chunk = session.run(_count(_CHUNK_S, float(np.median(series))))
+        series = np.concatenate([series, chunk])
+        steadiness = find_steady(series)
+        if steadiness.steady or float(series.sum()) > request.warm_up_s:
+            break
+    findings: tuple[Finding, ...] = ()
+    if not steadiness.steady:
+        message = f"latencies still drift by {steadiness.drift:+.1%} after {series.sum():.1f} s of warm-up"
+        findings = (Finding(slug="warm_up_unsettled", severity=Severity.WARNING, message=message),)
+    latency_s = float(series[steadiness.cut :].mean())
+    context.progress(
+        ProgressUpdate(
+            phase=Phase.SETUP,
+            name="model_warm",
+            message=f"{session.model.name} is warm after {steadiness.cut} of {series.size} executions",
+            details={"executions": series.size, "cut": steadiness.cut, "latency_s": latency_s},
+            checkpoint=True,
+        )
+    )
+    return grow(context, Loaded, session=session, warm_up=steadiness, latency_s=latency_s, findings=findings)
+
+
+def _count(wanted_s: float, latency_s: float) -> int:
+    return max(5, round(wanted_s / max(latency_s, 1e-7)))
+
+
+def time_operators(context: Loaded) -> Timed:
+    """Returns the context with operator times from a session that is not measured."""
+    session, latency_s = context.session, context.latency_s
+    passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
+    times = session.profile(passes)
+    if times is None or (_is_swamped(times, latency_s) and session.repeatable):
+        times = _times_by_repetition(context)
+    findings = list(times.findings)
+    if times.source is TimeSource.NONE or np.isnan(times.duration_s).any():
+        message = f"{context.runtime.traits.name} tells no time of its operators for this model"
+        findings.append(Finding(slug="operator_times_missing", severity=Severity.WARNING, message=message))
+    context.progress(
+        ProgressUpdate(
+            phase=Phase.PROFILE,
+            name="operators_timed",
+            message=f"{times.duration_s.shape[1]} operators timed by {times.source}",
+            details={"operators": times.duration_s.shape[1], "passes": times.duration_s.shape[0]},
+            checkpoint=True,
+        )
+    )
+    return grow(context, Timed, times=times, findings=tuple(findings))
+
+
+def _is_swamped(times: OperatorTimes, latency_s: float) -> bool:
+    """Returns whether the profiler takes so much time itself that its shares are more its own than the operators'."""
+    return bool(np.median(times.latency_s) > _SWAMPED * latency_s) or bool(np.isnan(times.duration_s).all())
+
+
+def _times_by_repetition(context: Loaded) -> OperatorTimes:
+    """Returns times by executing each operator several times in place; NaN for one that cannot be."""
+    session = context.session
+    size = len(session.model.operators)
+    durations_s = np.full((_TRIALS, size), np.nan)
+    count = _count(_TRIAL_S, context.latency_s)
+    for k in sorted(session.repeatable):
+        try:
+            other = session.repeated((k,), _TRIAL_COPIES)
+        except InputError:
+            continue
+        other.run(max(count // 10, 2))
+        for trial in range(_TRIALS):  # the model as it is right beside it: a neighbour's load then meets both
+            alone_s = float(np.median(session.run(count)))
+            more_s = float(np.median(other.run(max(count // 2, 5))))
+            durations_s[trial, k] = max((more_s - alone_s) / (_TRIAL_COPIES - 1), 0.0)
+        other.close()
+        context.progress(
+            ProgressUpdate(
+                phase=Phase.PROFILE,
+                name="time_operators",
+                message=f"operator {k + 1} of {size}",
+                details={"done": k + 1, "total": size},
+                min_verbosity=1,
+            )
+        )
+    source = TimeSource.NONE if np.isnan(durations_s).all() else TimeSource.REPETITION
+    return OperatorTimes(
+        source=source,
+        duration_s=durations_s,
+        latency_s=np.empty(0),
+        providers=tuple(o.provider for o in session.model.operators),
+    )
+
+
+def settle(session: RuntimeSession, wanted_s: float) -> float:
+    """Runs the load for about as long as wanted, three times at least, and returns what one execution takes, s."""
+    first_s = float(np.median(session.run(3)))
+    return float(np.mean(session.run(_count(wanted_s, first_s))))

@@ -1,0 +1,236 @@
+"""The document of a recording: energy per domain, the sum of disjoint ones, the command, the sampler, the findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap import __version__
+from joulemap.analysis.intervals.uncertainty import estimate, mean_term
+from joulemap.analysis.recorded.energies import (
+    estimate_above_idle,
+    estimate_duration,
+    estimate_energy,
+    estimate_mean_power,
+)
+from joulemap.analysis.recorded.gain import live_errors, stated_gain
+from joulemap.analysis.recorded.runs import DomainRuns, Window, measure_runs
+from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable
+from joulemap.records.finding import Finding, Severity, Validity
+from joulemap.records.live.capture_header import CaptureHeader, qualify
+from joulemap.records.live.domain import DomainReading, LiveDomain
+from joulemap.records.recording import Recording
+from joulemap.workflow.record.command import CommandEnd
+from joulemap.workflow.record.request import Recorded
+
+__all__ = ["SCHEMA", "describe_record", "headline_parts", "measure_domains"]
+
+SCHEMA: Final = "joulemap.record"
+SCOPE: Final = "whole domain: everything that it fed while the command ran, other programs included"
+
+
+def measure_domains(
+    recording: Recording, header: CaptureHeader, runs: Sequence[Window], baselines: Sequence[Window]
+) -> tuple[DomainRuns, ...]:
+    """Returns what every domain drew in the runs, in the order of the traces."""
+    declared = {name: domain for name, domain, _ in _declared(header)}
+    return tuple(
+        measure_runs(
+            trace,
+            runs,
+            baselines,
+            errors=live_errors(
+                trace.channel.name, stated_gain(recording.metadata, trace.channel.name), trace.channel.provenance
+            ),
+            update_s=declared[trace.channel.name].update_period_s or 0.0,
+        )
+        for trace in recording.traces
+    )
+
+
+def headline_parts(recording: Recording, parts: Sequence[DomainRuns]) -> tuple[DomainRuns, ...]:
+    """Returns the domains that no other contains: what may be added, when their boundary is one."""
+    inner = {pair[0] for pair in recording.overlaps}
+    return tuple(part for part in parts if part.name not in inner)
+
+
+def describe_record(
+    recorded: Recorded, header: CaptureHeader, *, argv: Sequence[str], run_id: str
+) -> tuple[dict[str, object], Validity]:
+    """Returns the document without its bundle, and what it may claim.
+
+    Args:
+        recorded: what was recorded.
+        header: of the capture.
+        argv: the command.
+        run_id: of the recording.
+    """
+    runs = [(end.start_ns, end.end_ns) for end in recorded.ends]
+    recording = recorded.recording
+    parts = measure_domains(recording, header, runs, recorded.baselines) if runs else ()
+    outer = headline_parts(recording, parts)
+    findings = [*recorded.findings, *recording.findings, *(f for part in parts for f in part.findings)]
+    findings += _remarks(outer, recorded)
+    energy = estimate_energy(outer)
+    validity = _validity(parts, findings)
+    document: dict[str, object] = {
+        "schema": SCHEMA,
+        "schema_version": 1,
+        "tool": {"name": "joulemap", "version": __version__},
+        "run_id": run_id,
+        "validity": str(validity),
+        "findings": [finding.to_json() for finding in findings],
+        "scope": SCOPE,
+        "energy_j": energy.to_json(),
+        "energy_above_idle_j": estimate_above_idle(outer).to_json(),
+        "average_power_w": estimate_mean_power(outer).to_json() if outer else Unavailable(reason="no_meter").to_json(),
+        "energy_of": [part.name for part in outer] if isinstance(energy, Estimate) else [],
+        "duration_s": estimate_duration([end.duration_s for end in recorded.ends]).to_json(),
+        "domains": _describe_domains(recording, header, parts),
+        "repeats": len(recorded.ends),
+        "runs": [_describe_run(end, row, parts) for row, end in enumerate(recorded.ends)],
+        "baselines_s": [(end - begin) * 1e-9 for begin, end in recorded.baselines],
+        "command": _describe_command(argv, recorded.ends),
+        "sampler": _describe_sampler(recording.metadata),
+    }
+    if recorded.plain:
+        document["overhead"] = _describe_overhead(recorded, parts, header)
+    return document, validity
+
+
+def _declared(header: CaptureHeader) -> list[tuple[str, LiveDomain, str]]:
+    return [
+        (qualify(stream.meter, domain.name), domain, stream.meter)
+        for stream in header.streams
+        for domain in stream.domains
+        if domain.reading is not DomainReading.SIGNAL
+    ]
+
+
+def _validity(parts: Sequence[DomainRuns], findings: Sequence[Finding]) -> Validity:
+    if not any(isinstance(estimate_energy([part]), Estimate) for part in parts):
+        return Validity.INVALID
+    severe = any(finding.severity is Severity.ERROR for finding in findings)
+    return Validity.DEGRADED if severe else Validity.VALID
+
+
+def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
+    remarks = []
+    if len(recorded.ends) == 1:
+        message = "one run: the intervals hold the meter's errors, not the scatter between runs; --repeats 5 adds it"
+        remarks.append(Finding(slug="one_run", severity=Severity.INFO, message=message))
+    if len({part.boundary for part in outer}) > 1:
+        names = ", ".join(f"{part.name} ({part.boundary})" for part in outer)
+        message = f"{names} feed different things and are not added; each has its own figure"
+        remarks.append(Finding(slug="boundaries_differ", severity=Severity.INFO, message=message))
+    short = [part.name for part in outer if estimate_energy([part]) == Unavailable(reason="too_short_for_samples")]
+    if short and recorded.ends:
+        mean_s = float(np.mean([end.duration_s for end in recorded.ends]))
+        message = (
+            f"{', '.join(short)}: a run of {mean_s:.3g} s is too short to be told from what lies around it; record a"
+            " loop of many runs in one command"
+        )
+        remarks.append(Finding(slug="run_too_short", severity=Severity.WARNING, message=message))
+    return remarks
+
+
+def _describe_domains(
+    recording: Recording, header: CaptureHeader, parts: Sequence[DomainRuns]
+) -> list[dict[str, object]]:
+    by_name = {part.name: part for part in parts}
+    described: list[dict[str, object]] = []
+    for name, domain, meter in _declared(header):
+        part = by_name.get(name)
+        nothing: Quantity = Unavailable(reason="meter_lost")
+        described.append(
+            {
+                "name": name,
+                "meter": meter,
+                "boundary": str(domain.boundary),
+                "energy_j": (estimate_energy([part]) if part else nothing).to_json(),
+                "energy_above_idle_j": (estimate_above_idle([part]) if part else nothing).to_json(),
+                "average_power_w": (estimate_mean_power([part]) if part else nothing).to_json(),
+                "idle_power_w": part.idle_w if part else None,
+                "provenance": str(domain.provenance),
+                "overlaps": [outer for inner, outer in recording.overlaps if inner == name],
+            }
+        )
+    return described
+
+
+def _describe_run(end: CommandEnd, row: int, parts: Sequence[DomainRuns]) -> dict[str, object]:
+    energies = {part.name: float(part.energy_j[row]) for part in parts}
+    return {
+        "start_ns": end.start_ns,
+        "end_ns": end.end_ns,
+        "duration_s": end.duration_s,
+        "status": end.status,
+        "energy_j": {name: value if math.isfinite(value) else None for name, value in energies.items()},
+    }
+
+
+def _describe_command(argv: Sequence[str], ends: Sequence[CommandEnd]) -> dict[str, object]:
+    failed = [end.status for end in ends if end.status]
+    return {
+        "argv": list(argv),
+        "status": failed[0] if failed else 0,
+        "rusage": {
+            "user_s": math.fsum(end.user_s for end in ends),
+            "system_s": math.fsum(end.system_s for end in ends),
+            "peak_rss_b": max((end.peak_rss_b for end in ends), default=0),
+        },
+    }
+
+
+def _describe_sampler(metadata: Mapping[str, str]) -> dict[str, object]:
+    def number(key: str) -> float | None:
+        return float(metadata[key]) if key in metadata else None
+
+    return {
+        "rate_hz": number("rate_hz"),
+        "achieved_hz": number("achieved_hz"),
+        "jitter_p99_s": number("jitter_p99_s"),
+        "missed": int(metadata.get("missed", "0")),
+        "reading_p99_s": number("reading_p99_s"),
+        "priority": metadata.get("priority", "normal"),
+    }
+
+
+def _describe_overhead(recorded: Recorded, parts: Sequence[DomainRuns], header: CaptureHeader) -> dict[str, object]:
+    """Returns what sampling changes: the mean of the log ratios of neighbouring runs, sampled to not sampled.
+
+    References:
+        METHODS 2 (paired log ratios; a common gain cancels).
+    """
+    pairs = min(len(recorded.ends), len(recorded.plain))
+    time_rel = _relative(
+        [end.duration_s for end in recorded.ends[:pairs]], [end.duration_s for end in recorded.plain[:pairs]]
+    )
+    windows = [(end.start_ns, end.end_ns) for end in recorded.plain[:pairs]]
+    counters = {name for name, domain, _ in _declared(header) if domain.reading is DomainReading.ENERGY_COUNTER}
+    energy_rel: dict[str, object] = {}
+    plain = measure_domains(recorded.recording, header, windows, ()) if windows else ()
+    for with_it, without in zip(parts, plain, strict=False):
+        if with_it.name in counters:
+            rows = np.isfinite(with_it.energy_j[:pairs]) & np.isfinite(without.energy_j[:pairs])
+            figures = with_it.energy_j[:pairs][rows].tolist(), without.energy_j[:pairs][rows].tolist()
+            energy_rel[with_it.name] = _relative(*figures).to_json()
+    return {"pairs": pairs, "duration_rel": time_rel.to_json(), "energy_rel": energy_rel}
+
+
+def _relative(sampled: Sequence[float], plain: Sequence[float]) -> Quantity:
+    ratios = [math.log(a / b) for a, b in zip(sampled, plain, strict=True) if a > 0 and b > 0]
+    if len(ratios) < 2:
+        return Unavailable(reason="too_few_pairs")
+    mean, term = mean_term(ratios)
+    made = estimate(mean, (term,), provenance=Provenance.MEASURED_COUNTER)
+    return Estimate(
+        value=math.expm1(made.value),
+        std=made.std * math.exp(made.value),
+        k=made.k,
+        dof=made.dof,
+        provenance=made.provenance,
+    )

@@ -1,0 +1,102 @@
+"""Meters that fail while they are recorded, on a fake tree of known truth: a gap with a finding, never a number."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from joulemap.meters.live.discovery import find_meters
+from joulemap.meters.live.ground.waves import PowerWave, WaveShape
+from joulemap.meters.live.kit import FakeTree, KitFault, TreePlan
+from joulemap.records.recording import Recording
+from joulemap.trace import EnergyTrace, integrate_between
+from joulemap.workflow.record.session import SampledSession
+
+FAULTS = {
+    "package-0": "vanish@1.5+1.2",
+    "package-0/core": "freeze@2.0",
+    "package-0/uncore": "backwards@2.0",
+    "package-0/dram": "jump@2.0",
+    "package-1": "text@1.5+1.0",
+    "package-1/core": "freeze@1.2+1.6",
+    "package-1/dram": "",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording, and the truth."""
+
+    recording: Recording
+    tree: FakeTree
+    begin_ns: int
+    end_ns: int
+
+    def trace(self, domain: str) -> EnergyTrace:
+        return next(t for t in self.recording.traces if t.channel.name == f"powercap:{domain}")
+
+    def slugs(self, domain: str) -> set[str]:
+        return {f.slug for f in self.recording.findings if f.message.startswith(f"powercap:{domain}:")}
+
+    def energy_j(self, domain: str, begin_ns: int, end_ns: int) -> tuple[float, float]:
+        held = integrate_between(self.trace(domain), np.array([begin_ns, end_ns], np.int64))
+        return float(held.energy_j[0]), float(held.covered_s[0])
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[Recorded]:
+    wave = PowerWave(mean_w=80.0, swing_w=30.0, period_s=0.5, shape=WaveShape.SINE)
+    faults = tuple(KitFault.parse(f"{fault}:{domain}") for domain, fault in FAULTS.items() if fault)
+    with FakeTree(TreePlan(wave=wave, sockets=2, faults=faults, begin_uj=100_000_000_000)) as tree:
+        candidates = find_meters([f"powercap:root={tree.root},proc={tree.root}"])
+        with SampledSession(candidates, rate_hz=100.0) as session:
+            session.start()
+            session.read_now()
+            begin_ns = session.now_ns()
+            time.sleep(max(0.0, 4.6 - (begin_ns - tree.start_ns) * 1e-9))
+            session.read_now()
+            end_ns = session.now_ns()
+            yield Recorded(session.stop(), tree, begin_ns, end_ns)
+
+
+def test_a_domain_without_a_fault_is_the_truth(recorded: Recorded) -> None:
+    energy_j, covered_s = recorded.energy_j("package-1/dram", recorded.begin_ns, recorded.end_ns)
+    truth_j = recorded.tree.energy_j("package-1/dram", recorded.begin_ns, recorded.end_ns)
+    assert energy_j == pytest.approx(truth_j, rel=0.02)
+    assert covered_s == pytest.approx((recorded.end_ns - recorded.begin_ns) * 1e-9, abs=0.05)
+    assert not recorded.slugs("package-1/dram") - {"repeats_merged", "readings_failed"}
+
+
+@pytest.mark.parametrize("domain", ["package-0", "package-1", "package-1/core"])
+def test_what_the_counter_itself_makes_up_for_is_exact(domain: str, recorded: Recorded) -> None:
+    """Files that were away, held a word, or stood still for a while: the counter went on."""
+    energy_j, _ = recorded.energy_j(domain, recorded.begin_ns, recorded.end_ns)
+    truth_j = recorded.tree.energy_j(domain, recorded.begin_ns, recorded.end_ns)
+    assert energy_j == pytest.approx(truth_j, rel=0.02)
+    assert recorded.trace(domain).lost_samples == 0
+    if domain != "package-1/core":
+        assert "readings_failed" in recorded.slugs(domain)
+
+
+@pytest.mark.parametrize(
+    ("domain", "slug"),
+    [("package-0/core", "meter_frozen"), ("package-0/uncore", "counter_lost"), ("package-0/dram", "counter_lost")],
+)
+def test_what_cannot_be_known_is_a_gap_and_the_rest_is_the_truth(domain: str, slug: str, recorded: Recorded) -> None:
+    trace = recorded.trace(domain)
+    assert slug in recorded.slugs(domain)
+    assert trace.lost_samples >= 1
+    assert trace.edges_ns is not None
+    total_j = truth_j = 0.0
+    for first, last in trace.runs.tolist():
+        begin_ns, end_ns = int(trace.edges_ns[first]), int(trace.edges_ns[last])
+        total_j += recorded.energy_j(domain, begin_ns, end_ns)[0]
+        truth_j += recorded.tree.energy_j(domain, begin_ns, end_ns)
+    assert total_j == pytest.approx(truth_j, rel=0.02)
+    largest_w = 1.6 * recorded.tree.energy_j(domain, 0, 10**9) * 1.5
+    smooth = np.sort(trace.power_w)[: -max(3, trace.n // 50)]  # two stamps may be close together on a busy machine
+    assert float(smooth.max()) < largest_w

@@ -1,0 +1,34 @@
+"""The promise about operators of a host, counted over hundreds of simulated machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from host_coverage import HostStudy, study_host
+from joulemap.runtimes.simulated.meter import SimulatedMeterSpec, counter_spec, power_spec
+from joulemap.runtimes.simulated.runtime import SimulatedSpec
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    ("name", "meter", "machine"),
+    [
+        ("counter of 1 ms", counter_spec(), SimulatedSpec()),
+        ("counter of 20 ms", counter_spec(update_period_s=0.02), SimulatedSpec()),
+        ("power of 20 ms", power_spec(), SimulatedSpec()),
+        ("noisy machine", counter_spec(gain_std=0.0005), SimulatedSpec(run_std=0.01, jitter_std=0.02)),
+        ("contrast of 4", counter_spec(), SimulatedSpec(spread=4.0)),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
+)
+def test_intervals_of_hundreds_of_machines(name: str, meter: SimulatedMeterSpec, machine: SimulatedSpec) -> None:
+    result: HostStudy = study_host(400, meter=meter, machine=machine)
+    print(f"\n{name}: {result}")  # noqa: T201  # figures for who runs the soak with -s
+    assert result.covered >= 0.92
+    assert result.above_idle_covered >= 0.92
+    assert result.part_covered >= 0.93
+    assert result.worst_part[1] >= 0.9
+    assert result.closed >= 0.92
+    assert result.width_ratio <= 1.25
+    assert result.worst_width_ratio <= 1.25
