@@ -69,11 +69,11 @@ def test_a_command_is_measured_and_its_bundle_opens_everywhere(tmp_path: Path) -
 
 def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Path) -> None:
     wave = PowerWave(mean_w=60.0, swing_w=30.0, period_s=0.3, shape=WaveShape.SQUARE)
-    plan = TreePlan(wave=wave, range_uj=200_000_000, begin_uj=110_000_000)  # it wraps during the first or second run
+    plan = TreePlan(wave=wave, range_uj=200_000_000)  # it wraps every 3.3 s
     with FakeTree(plan) as tree:
         done = record(
             *("--meter", f"powercap:root={tree.root},proc={tree.root}", "--rate", "100", "--repeats", "2", "--json"),
-            *("-o", "r.jm", "--", "sleep", "0.8"),
+            *("-o", "r.jm", "--", "sleep", "2"),
             cwd=tmp_path,
         )
         document = document_of(done)

@@ -369,6 +369,7 @@ READ_OPTIONS: dict[str, dict[str, object]] = {
 """What must be said to read a seed."""
 
 VALUE_FIELDS: dict[str, str | tuple[int, int, int]] = {
+    "joulemap-capture": (len(_capture()) - 22 - 48 * 8, 8, 48),  # the last rows, before the block that ends it
     "mlperf-inference": r"Watts,(\d+\.\d+),Volts",
     "energyrunner": (5, 4, 400),
     "energyrunner-json": r"(1\.0\d+e-05)",
