@@ -10,13 +10,14 @@ import numpy as np
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
-from joulemap.analysis.intervals.uncertainty import Term, estimate
+from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import probe_edges
-from joulemap.analysis.mapping.rows import RowInputs, build_rows, energy_terms
+from joulemap.analysis.mapping.row_clock import doubt_of
+from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
-from joulemap.analysis.mapping.separation import Separated, separate_rows
+from joulemap.analysis.mapping.separation import separate_rows
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
@@ -79,23 +80,13 @@ def map_energy(
     facts = sum_facts([describe_trace(trace) for trace in traces])
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
-    terms = (
-        *energy_terms(facts.energy_j, facts.seen_s, (facts, errors, rate)),
-        Term(name="lost", std=facts.lost_s * facts.spread_w),
-    )
-    seen = facts.seen_s > 0
-    total: Quantity = (
-        estimate(facts.energy_j, terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
-        if seen
-        else Unavailable(reason="samples_lost")
-    )
-    power: Quantity = total.scaled(1.0 / facts.seen_s) if isinstance(total, Estimate) else total
     findings = list(errors.findings)
     if facts.lost_s > 0:
         findings.append(_lost(facts))
     duration_s = max(trace.duration_s for trace in traces)
-    budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
+    told_as = (provenance, boundary, monte_carlo)
     if timeline is None or clock is None or not len(timeline):
+        total, power, budget = _total((facts, errors, rate), told_as)
         return EnergyMap(
             total_j=total,
             idle_j=Unavailable(reason="no_timeline"),
@@ -113,8 +104,9 @@ def map_energy(
     placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
     swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
     middle_ns = int(timeline.start_ns[len(timeline) // 2])
-    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split))
+    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split), clock)
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    total, power, budget = _total(inputs.known, told_as)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
     findings += _remarks(rows, placed, inputs, request.split)
@@ -131,7 +123,25 @@ def map_energy(
         clocks=(clock,),
         budget=budget,
         findings=tuple(findings),
+        groups=build_groups(keys, inputs),
+        fit=None if inputs.separated is None else inputs.separated.facts,
     )
+
+
+def _total(
+    known: tuple[TraceFacts, MeterErrors, float], told_as: tuple[Provenance, Boundary, MonteCarlo]
+) -> tuple[Quantity, Quantity, tuple[BudgetLine, ...]]:
+    """Returns energy and mean power of the whole trace, and the budget of the former."""
+    facts, (provenance, boundary, monte_carlo) = known[0], told_as
+    terms = (
+        *energy_terms(facts.energy_j, facts.seen_s, known),
+        Term(name="lost", std=facts.lost_s * facts.spread_w),
+    )
+    budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
+    if not facts.seen_s > 0:
+        return Unavailable(reason="samples_lost"), Unavailable(reason="samples_lost"), budget
+    total = estimate(facts.energy_j, terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    return total, total.scaled(1.0 / facts.seen_s), budget
 
 
 def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
@@ -139,19 +149,28 @@ def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
     groups = range(swept.count.size)
     ways = [inputs.route(group, own=True) for group in groups]
-    if Resolution.LEAST_SQUARES in ways:
-        own = [row.self_j for row in rows]
-        if not all(isinstance(part, Estimate) for part in own):
+    told = inputs.separated
+    if Resolution.LEAST_SQUARES in ways and told is not None:
+        if told.idle_w is None:
             return Unavailable(reason="too_short_for_samples")
-        energy_j = inputs.facts.energy_j - math.fsum(part.value for part in own if isinstance(part, Estimate))
-        told = inputs.separated
-        noise = 0.0 if told is None else _noise_of_rows(told, swept)
-    else:
-        energy_j, noise = swept.idle_j - inputs.given_back_j, 0.0
+        if not idle_s > 0:
+            return Unavailable(reason="no_duration")
+        terms = (
+            *energy_terms(told.idle_w.value * idle_s, idle_s, inputs.known)[:3],
+            Term(name="noise", std=told.idle_w.std * idle_s, kind=Kind.A, dof=told.facts.dof),
+        )
+        return estimate(
+            told.idle_w.value * idle_s,
+            terms,
+            provenance=inputs.provenance,
+            boundary=inputs.boundary,
+            monte_carlo=inputs.monte_carlo,
+        )
+    energy_j = swept.idle_j - inputs.given_back_j
     moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
     terms = (
         *energy_terms(energy_j, idle_s, inputs.known),
-        Term(name="rows", std=math.hypot(noise, *moved)),
+        Term(name="rows", std=math.hypot(0.0, *moved)),
         Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
     )
     return estimate(
@@ -161,11 +180,6 @@ def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
         boundary=inputs.boundary,
         monte_carlo=inputs.monte_carlo,
     )
-
-
-def _noise_of_rows(told: Separated, swept: Swept) -> float:
-    parts = [term.std * float(own_s) for terms, own_s in zip(told.terms, swept.self_s, strict=True) for term in terms]
-    return math.hypot(*parts)
 
 
 def _check_summable(traces: Sequence[EnergyTrace]) -> None:
@@ -213,6 +227,7 @@ def _inputs(
     placed: Placed,
     swept: Swept,
     known: tuple[TraceFacts, MeterErrors, float, float, Split],
+    clock: ClockMap,
 ) -> RowInputs:
     facts, errors, rate, shift_s, split = known
     groups = swept.count.size
@@ -225,7 +240,14 @@ def _inputs(
     separated = None
     mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
     if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
-        separated = separate_rows(traces[0], placed.slices, groups, facts)
+        paths = None
+        if placed.slices.by_path:
+            above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
+            paths = {pair: row for row, pair in enumerate(above)}
+        doubt = doubt_of(clock, traces[0])
+        separated = separate_rows(traces[0], placed.slices, groups, facts, doubt=doubt, paths=paths)
+        if separated is not None and separated.noise_w is not None:
+            facts = replace(facts, noise_w=min(facts.noise_w, separated.noise_w))
     return RowInputs(
         swept=swept,
         lost_s=lost_s,

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
-from joulemap.analysis.intervals.uncertainty import Term, estimate
+from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.probe import Probe
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.separation import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow
+from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace.sweep import Swept
 
-__all__ = ["RowInputs", "build_rows", "energy_terms", "is_resolved"]
+__all__ = ["RowInputs", "build_groups", "build_rows", "energy_terms", "is_resolved"]
 
 _SHARP = 20.0
 """Slices that last so many samples are read off: their edges hardly matter."""
@@ -75,6 +76,13 @@ class RowInputs:
         groups = range(self.swept.count.size)
         overlap = [g for g in groups if self.route(g, own=True) is Resolution.OVERLAP]
         return math.fsum(float(self.probe.lost_j[g, 1]) for g in overlap)
+
+    def placed_s(self, group: int, *, own: bool) -> float:
+        """Returns how well a group's slices are placed, 1 sd, s: the samples of least squares may say it best."""
+        told = self.separated
+        if told is None or told.shift_std_s is None or not told.clocked:
+            return self.shift_s
+        return told.shift_std_s if self.route(group, own=own) is Resolution.LEAST_SQUARES else self.shift_s
 
     def route(self, group: int, *, own: bool) -> Resolution:
         """Returns how a group's energy (what it holds, or its own) can be had from the samples.
@@ -140,6 +148,32 @@ def build_rows(
     return tuple(result)
 
 
+def build_groups(keys: Sequence[str], inputs: RowInputs) -> tuple[RowGroup, ...]:
+    """Returns the rows that only their sum is known of, with that sum; rows that have a figure are left out."""
+    separated, swept = inputs.separated, inputs.swept
+    if separated is None:
+        return ()
+    groups = []
+    for told in separated.sums:
+        rows = [row for row in told.rows if row < len(keys)]
+        if any(inputs.route(row, own=True) is not Resolution.REFUSED for row in rows):
+            continue
+        idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
+        own_s = [float(swept.self_s[row]) if row < len(keys) else idle_s for row in told.rows]
+        energy_j = math.fsum(watts * time_s for watts, time_s in zip(told.power_w, own_s, strict=True))
+        shared = energy_terms(energy_j, math.fsum(own_s), inputs.known)[:3]
+        noise = Term(name="noise", std=told.share_std * abs(energy_j), kind=Kind.A, dof=told.dof)
+        groups.append(
+            RowGroup(
+                keys=tuple(keys[row] for row in rows),
+                contains_idle=len(rows) < len(told.rows),
+                energy_j=_figure(energy_j, (*shared, noise), inputs),
+                self_s=math.fsum(float(swept.self_s[row]) for row in rows),
+            )
+        )
+    return tuple(groups)
+
+
 def _order(row: MapRow) -> tuple[float, float, str]:
     own = row.self_j.value if isinstance(row.self_j, Estimate) else -math.inf
     return (-own, -row.self_s, row.key)
@@ -177,7 +211,7 @@ def _row(group: int, named: tuple[str, int], inputs: RowInputs, total_j: float) 
 def _held(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:
     swept = inputs.swept
     count, duration_s = int(swept.count[group]), float(swept.duration_s[group])
-    reason = _refusal(count, duration_s, outside, (float(inputs.lost_s[group, 0]), inputs.shift_s))
+    reason = _refusal(count, duration_s, outside, (float(inputs.lost_s[group, 0]), inputs.placed_s(group, own=False)))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 0, (float(swept.energy_j[group]), duration_s), inputs)
@@ -189,7 +223,7 @@ def _own(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolut
     if int(swept.count[group]) and not pieces and float(swept.duration_s[group]) > 0:  # covered by what is inside
         zero = Estimate(value=0.0, std=0.0, provenance=inputs.provenance, boundary=inputs.boundary)
         return zero, Resolution.OVERLAP, ""
-    reason = _refusal(pieces, self_s, outside, (float(inputs.lost_s[group, 1]), inputs.shift_s))
+    reason = _refusal(pieces, self_s, outside, (float(inputs.lost_s[group, 1]), inputs.placed_s(group, own=True)))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 1, (float(swept.self_j[group]), self_s), inputs)
@@ -238,6 +272,8 @@ def _told(group: int, inputs: RowInputs) -> Estimate:
         Term(name=term.name, std=term.std * self_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
     )
     shared = energy_terms(energy_j, self_s, inputs.known)[:3]
+    if separated.clocked:  # what is uncertain of the clock was fitted with the powers
+        return _figure(energy_j, (*shared, *noise), inputs)
     edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, 1])) * inputs.shift_s)
     return _figure(energy_j, (*shared, *noise, edges), inputs)
 

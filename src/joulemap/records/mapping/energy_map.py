@@ -9,6 +9,7 @@ from joulemap.estimate import Quantity
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding
 from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.row_fit_facts import RowFitFacts, RowGroup
 
 __all__ = ["EnergyMap", "MapRow"]
 
@@ -67,6 +68,8 @@ class EnergyMap:
         clocks: how the timeline was put on the trace's clock; further relations that the recording gives.
         budget: contributions to the total's uncertainty.
         findings: doubts.
+        groups: rows without an energy of their own whose sum is known.
+        fit: what least squares over the rows rests on; None when no row came from it.
     """
 
     total_j: Quantity
@@ -82,3 +85,5 @@ class EnergyMap:
     clocks: tuple[ClockMap, ...] = ()
     budget: tuple[BudgetLine, ...] = ()
     findings: tuple[Finding, ...] = ()
+    groups: tuple[RowGroup, ...] = ()
+    fit: RowFitFacts | None = None
