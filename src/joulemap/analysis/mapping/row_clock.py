@@ -135,9 +135,7 @@ def _look(windows: Windows, stretches: Stretches, rows: int, doubt: ClockDoubt, 
     count = 2 * math.ceil(reach_s / step_s) + 1
     if count > _GRID:
         return None
-    part = slice(max((windows.power_w.size - _SAMPLES) // 2, 0), (windows.power_w.size + _SAMPLES) // 2)
-    names = ("begin_ns", "end_ns", "power_w", "cluster", "span_s")
-    some = Windows(**{name: getattr(windows, name)[part] for name in names})
+    some = windows.part(slice(max((windows.power_w.size - _SAMPLES) // 2, 0), (windows.power_w.size + _SAMPLES) // 2))
     grid = np.linspace(-reach_s, reach_s, count)
     squares = np.array([residual_square(build_samples(some, stretches, rows, shift * 1e9)) for shift in grid])
     cost = some.power_w.size * np.log(np.maximum(squares, 1e-300)) + (grid / doubt.std_s) ** 2

@@ -10,8 +10,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +36,13 @@ class Samples:
         time_s: (n, rows + 1) time that each sample spends in each row, s; the last column is what lies between.
         energy_j: (n,) J.
         cluster: (n,) number of the neighbourhood whose samples may share an error.
+        readings: samples are differences of readings that follow each other without a hole.
     """
 
     time_s: Floats
     energy_j: Floats
     cluster: NDArray[np.int64]
+    readings: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +55,7 @@ class Windows:
         power_w: (n,) W.
         cluster: (n,) number of the neighbourhood.
         span_s: energy of a sample is power times this, s: the window, or for points their distance.
+        counter: power is the difference of two readings of energy over their distance.
     """
 
     begin_ns: Floats
@@ -61,6 +63,18 @@ class Windows:
     power_w: Floats
     cluster: NDArray[np.int64]
     span_s: Floats
+    counter: bool = False
+
+    def part(self, some: slice) -> Windows:
+        """Returns some of the samples."""
+        return replace(
+            self,
+            begin_ns=self.begin_ns[some],
+            end_ns=self.end_ns[some],
+            power_w=self.power_w[some],
+            cluster=self.cluster[some],
+            span_s=self.span_s[some],
+        )
 
 
 def build_windows(trace: EnergyTrace, stretches: Stretches, origin_ns: int, most: int) -> Windows | None:
@@ -106,6 +120,7 @@ def build_windows(trace: EnergyTrace, stretches: Stretches, origin_ns: int, most
         power_w=trace.power_w[first:last][inside].astype(np.float64),
         cluster=(np.arange(last - first) // _CLUSTER)[inside],
         span_s=span_s[inside],
+        counter=kernel.kind is KernelKind.COUNTER,
     )
 
 
@@ -136,7 +151,9 @@ def build_samples(windows: Windows, stretches: Stretches, rows: int, shift_ns: F
                 time_s[:, row] = _elapsed(*own, end) - _elapsed(*own, begin)
         time_s[:, :rows] *= 1e-9
         time_s[:, rows] = np.maximum(windows.span_s - time_s[:, :rows].sum(axis=1), 0.0)
-    return Samples(time_s=time_s, energy_j=windows.power_w * windows.span_s, cluster=windows.cluster)
+    follow = windows.counter and bool(np.array_equal(windows.begin_ns[1:], windows.end_ns[:-1]))
+    energy_j = windows.power_w * windows.span_s
+    return Samples(time_s=time_s, energy_j=energy_j, cluster=windows.cluster, readings=follow)
 
 
 def row_at(stretches: Stretches, at_ns: Floats) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 A weak prior (mean power +-100 %) keeps what the samples do not say finite and honest. An uncertain clock is one or two
 parameters more, with what is known of it as their prior. Where residuals follow each other they are taken for an
-autoregression and whitened, since neighbours that share an error tell their difference better than either value; what
-is left correlated widens the covariance by sums over neighbouring samples. Unlike the fit of a firmware run it knows no
+autoregression and whitened, since neighbours that share an error tell their difference better than either value (a counter's
+readings are summed up again instead: each is off by its own rounding); what is left correlated widens the covariance by sums over neighbouring samples. Unlike the fit of a firmware run it knows no
 period, so it takes any slices.
 
 References:
@@ -15,7 +15,7 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = ["Aside", "RowFit", "fit_rows", "residual_square"]
 
 _MIN_CLUSTERS = 40
 _ROUNDS = 12
+_REFITS = 3
 _ORDER = 8
 """Longest memory of the noise that is looked for, samples."""
 
@@ -82,6 +83,25 @@ class RowFit:
         return max(plain, robust, 0.0)
 
 
+    def corrected(self, others_w: Matrix) -> RowFit:
+        """Returns the fit freed of what errors in its design did to it, as further errors of the same size do it again.
+
+        Args:
+            others_w: (k, rows + 1) powers with further errors in the design, W.
+
+        References:
+            J. R. Cook and L. A. Stefanski, J. Am. Stat. Assoc. 89 (1994) (simulation and extrapolation).
+        """
+        moved_w = others_w.mean(axis=0) - self.power_w
+        spread_w = np.cov(others_w.T)
+        covariance = self.covariance.copy()
+        covariance[: moved_w.size, : moved_w.size] += spread_w * (1.0 + 1.0 / others_w.shape[0])
+        robust = None if self.robust is None else self.robust.copy()
+        if robust is not None:
+            robust[: moved_w.size, : moved_w.size] += spread_w
+        return replace(self, power_w=self.power_w - moved_w, covariance=covariance, robust=robust)
+
+
 def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -> RowFit:
     """Returns the powers that fit the samples.
 
@@ -92,33 +112,49 @@ def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -
     """
     system = _System.build(samples, aside, noise_std_j)
     value, unit, noise = system.solve(system.design, system.excess)
-    residual = system.excess - system.design @ value
-    white, phi = look_white([residual]), np.empty(0)
-    design = system.design
+    design, residual, phi = system.design, system.excess - system.design @ value, np.empty(0)
+    white = look_white([residual])
+    if not white and samples.readings:
+        design, excess = _summed(system.design), _summed(system.excess)
+        told = system.solve(design, excess)
+        left = excess - design @ told[0]
+        white = look_white([left])
+        (value, unit, noise), residual = (told, left) if white else ((value, unit, noise), residual)
+        design = design if white else system.design
     if not white:
-        for _ in range(3):
+        for _ in range(_REFITS):
             phi = _autoregression(residual)
             if not phi.size:
                 break
-            value, unit, noise = system.solve(_whiten(design, phi), _whiten(system.excess, phi))
-            residual = system.excess - design @ value
-        design, residual = _whiten(design, phi), _whiten(residual, phi)
+            value, unit, noise = system.solve(_whiten(system.design, phi), _whiten(system.excess, phi))
+            residual = system.excess - system.design @ value
+        design, residual = _whiten(system.design, phi), _whiten(residual, phi)
         white = look_white([residual])
     powers = samples.time_s.shape[1]
-    inverse = 1.0 / (1.0 - float(phi.sum())) if phi.size else 1.0
     spread = math.sqrt(float(np.mean((system.excess - system.design @ value) ** 2)))
-    clusters = samples.cluster[phi.size :]
     return RowFit(
         power_w=system.mean_w + value[:powers],
         aside=value[powers:],
         covariance=unit * noise**2,
-        robust=None if white else _clustered(design, residual, clusters, unit),
+        robust=None if white else _clustered(design, residual, samples.cluster[phi.size :], unit),
         residual_std_j=max(spread, system.floor_j),
         dof=max(residual.size - float(np.sum(unit * (design.T @ design))), 1.0),
         white=white,
         memory=int(phi.size),
-        inflation=min(max((noise * inverse / max(spread, 1e-300)) ** 2, 1e-3), 1e6) if phi.size else 1.0,
+        inflation=_inflation(phi, noise, spread),
     )
+
+
+def _inflation(phi: Matrix, noise_j: float, spread_j: float) -> float:
+    if not phi.size:
+        return 1.0
+    return min(max((noise_j / (1.0 - float(phi.sum())) / max(spread_j, 1e-300)) ** 2, 1e-3), 1e6)
+
+
+def _summed(columns: Matrix) -> Matrix:
+    """Returns sums from the first sample on, centred: readings of a counter whose zero is not known."""
+    until = np.cumsum(columns, axis=0)
+    return np.asarray(until - until.mean(axis=0), np.float64)
 
 
 def residual_square(samples: Samples) -> float:

@@ -98,8 +98,8 @@ class RowInputs:
         mean_s = time_s / count
         if mean_s >= _SHARP * self.facts.sample_s:
             return Resolution.OVERLAP
-        flat = own or abs(float(swept.self_s[group]) - time_s) <= 1e-9 * time_s
-        told = self.separated is not None and flat and math.isfinite(float(self.separated.power_w[group]))
+        known = self.separated
+        told = known is not None and math.isfinite(float((known.power_w if own else known.held_w)[group]))
         if told and self.separated is not None and self.separated.white:
             return Resolution.LEAST_SQUARES
         energy_j = float((swept.self_j if own else swept.energy_j)[group])
@@ -114,7 +114,7 @@ def is_resolved(mean_s: float, lost_j: float, energy_j: float, sample_s: float) 
 
 
 def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterErrors, float]) -> tuple[Term, ...]:
-    """Returns the terms that every energy of a trace has: gain, offset, clock, noise.
+    """Returns the terms that every energy of a trace has: gain, offset, clock, noise, between samples.
 
     Args:
         energy_j: J.
@@ -122,11 +122,13 @@ def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterE
         known: the trace, its meter, and the standard uncertainty of its clock, ppm.
     """
     facts, errors, rate_std_ppm = known
+    unseen_w = math.sqrt(max(facts.between_w**2 - facts.noise_w**2, 0.0))  # what noise does not explain already
     return (
         Term(name="gain", std=abs(energy_j) * errors.gain_std, rectangular=errors.rectangular),
         Term(name="offset", std=seen_s * errors.offset_std_w, rectangular=errors.rectangular),
         Term(name="clock", std=abs(energy_j) * rate_std_ppm * 1e-6),
         Term(name="noise", std=facts.noise_w * math.sqrt(max(facts.step_s * seen_s, 0.0))),
+        Term(name="between", std=unseen_w * math.sqrt(max(facts.step_s * seen_s, 0.0))),
     )
 
 
@@ -234,7 +236,7 @@ def _routed(group: int, column: int, held: tuple[float, float], inputs: RowInput
     if way is Resolution.OVERLAP:
         return _estimate(group, column, held, inputs), way, ""
     if way is Resolution.LEAST_SQUARES:
-        return _told(group, inputs), way, ""
+        return _told(group, column, held[1], inputs), way, ""
     return Unavailable(reason="too_short_for_samples"), way, "too_short_for_samples"
 
 
@@ -263,18 +265,23 @@ def _estimate(group: int, column: int, held: tuple[float, float], inputs: RowInp
     return _figure(energy_j, terms, inputs)
 
 
-def _told(group: int, inputs: RowInputs) -> Estimate:
-    """Returns the energy of a row by least squares: its power over its own time."""
-    separated, self_s = inputs.separated, float(inputs.swept.self_s[group])
+def _told(group: int, column: int, time_s: float, inputs: RowInputs) -> Estimate:
+    """Returns the energy of a row by least squares: its power over its own time, or that of all it holds."""
+    separated = inputs.separated
     assert separated is not None  # the route was chosen by it
-    energy_j = float(separated.power_w[group]) * self_s
-    noise = tuple(
-        Term(name=term.name, std=term.std * self_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
-    )
-    shared = energy_terms(energy_j, self_s, inputs.known)[:3]
+    if column:
+        energy_j = float(separated.power_w[group]) * time_s
+        noise = tuple(
+            Term(name=term.name, std=term.std * time_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
+        )
+    else:
+        energy_j = float(separated.held_w[group]) * time_s
+        std = float(separated.held_std_w[group]) * time_s
+        noise = (Term(name="noise", std=std, kind=Kind.A, dof=separated.facts.dof),)
+    shared = energy_terms(energy_j, time_s, inputs.known)[:3]
     if separated.clocked:  # what is uncertain of the clock was fitted with the powers
         return _figure(energy_j, (*shared, *noise), inputs)
-    edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, 1])) * inputs.shift_s)
+    edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, column])) * inputs.shift_s)
     return _figure(energy_j, (*shared, *noise, edges), inputs)
 
 

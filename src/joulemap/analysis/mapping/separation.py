@@ -27,6 +27,8 @@ from joulemap.analysis.mapping.stretches import (
     Stretches,
     build_stretches,
     find_period,
+    redraw_schedule,
+    stamp_jitter_s,
     toward_mean_schedule,
 )
 from joulemap.records.mapping.row_fit_facts import RowFitFacts
@@ -41,6 +43,7 @@ _MAX_SLICES = 400_000
 _BLEND_CELLS = 400_000
 """Design entries that are enough to tell jittering stamps from times that vary."""
 _BLENDS = (0.25, 0.5, 0.75, 1.0)
+_REDRAWN = 8
 _DISTINCT = 1e-9
 _JITTER = 10.8
 """Gain in -2 log likelihood from which stamps are taken to jitter: 1e-3 for a chance of being wrong."""
@@ -63,6 +66,8 @@ class Separated:
     Args:
         power_w: (g,) W; NaN for a row that cannot be told alone.
         terms: per row: contributions to the uncertainty of its power, W; empty where refused.
+        held_w: (g,) mean power while a slice of the row is open, W; NaN where it cannot be told.
+        held_std_w: (g,) its standard uncertainty from noise, W.
         runs_needed: (g,) times the same work for 5 %; infinite where nothing helps.
         idle_w: power between the rows, W; None when it cannot be told.
         white: the residuals look independent.
@@ -75,6 +80,8 @@ class Separated:
 
     power_w: Matrix
     terms: tuple[tuple[Term, ...], ...]
+    held_w: Matrix
+    held_std_w: Matrix
     runs_needed: Matrix
     idle_w: IdlePower | None
     white: bool
@@ -106,18 +113,22 @@ def separate_rows(
     """
     if not 0 < groups <= _MAX_GROUPS or (slices.by_path and paths is None):
         return None
-    stretches = build_stretches(_middle(slices), trace.start_ns, paths)
+    stretches = build_stretches(_middle(slices), trace.start_ns, groups, paths)
     windows = build_windows(trace, stretches, trace.start_ns, max(_MAX_CELLS // (groups + 1), 1))
     if windows is None or windows.power_w.size < groups + 3:
         return None
     noise_j = max(trace.channel.kernel.quantum_w / math.sqrt(12.0) * facts.step_s, 1e-300)
-    stretches, weight = _steady(windows, stretches, groups)
+    stretches, weight, redrawn = _steady(windows, stretches, groups)
     doubt = doubt or ClockDoubt()
     if trace.channel.kernel.kind is KernelKind.POINT:
         doubt = ClockDoubt()  # a point sample is in one row or another: nothing in it tells by how much
     clock = place_rows(windows, stretches, groups, doubt=doubt, origin_ns=trace.start_ns, noise_std_j=noise_j)
     rows = build_samples(windows, stretches, groups, clock.shift_ns)
-    return _told(rows, fit_rows(rows, noise_j, clock.aside), groups, (clock, windows, weight))
+    fit = fit_rows(rows, noise_j, clock.aside)
+    others = [fit_rows(build_samples(windows, other, groups, clock.shift_ns), noise_j, clock.aside) for other in redrawn]
+    if others:
+        fit = fit.corrected(np.array([other.power_w for other in others]))
+    return _told(rows, fit, groups, (clock, windows, weight, stretches.inside_s))
 
 
 def _middle(slices: GroupedSlices) -> GroupedSlices:
@@ -129,15 +140,19 @@ def _middle(slices: GroupedSlices) -> GroupedSlices:
     return replace(slices, **columns)
 
 
-def _steady(windows: Windows, stretches: Stretches, groups: int) -> tuple[Stretches, float]:
-    """Returns the stretches that the samples like best between stamps and mean schedule, and how far they moved."""
+def _steady(
+    windows: Windows, stretches: Stretches, groups: int
+) -> tuple[Stretches, float, tuple[Stretches, ...]]:
+    """Returns the stretches that the samples like best between stamps and mean schedule, and how far they moved.
+
+    A mean schedule is as uncertain as its stamps jitter: further schedules say by how much.
+    """
     period = find_period(stretches)
     if not period:
-        return stretches, 0.0
+        return stretches, 0.0, ()
     count = max(_BLEND_CELLS // (groups + 1), 200)
     first = max((windows.power_w.size - count) // 2, 0)
-    names = ("begin_ns", "end_ns", "power_w", "cluster", "span_s")
-    some = Windows(**{name: getattr(windows, name)[first : first + count] for name in names})
+    some = windows.part(slice(first, first + count))
     size = some.power_w.size
 
     def cost(tried: Stretches) -> float:
@@ -145,12 +160,18 @@ def _steady(windows: Windows, stretches: Stretches, groups: int) -> tuple[Stretc
 
     stamped = cost(stretches)
     tried = {weight: toward_mean_schedule(stretches, period, weight) for weight in _BLENDS}
-    best = min(_BLENDS, key=lambda weight: cost(tried[weight]))
-    return (tried[best], best) if stamped - cost(tried[best]) > _JITTER else (stretches, 0.0)
+    costs = {weight: cost(tried[weight]) for weight in _BLENDS}
+    best = min(_BLENDS, key=costs.__getitem__)
+    if stamped - costs[best] <= _JITTER:
+        return stretches, 0.0, ()
+    jitter_s = best * stamp_jitter_s(stretches, period)
+    rng = np.random.default_rng(0)
+    redrawn = (redraw_schedule(tried[best], period, jitter_s, rng) for _ in range(_REDRAWN))
+    return tried[best], best, tuple(redrawn)
 
 
-def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows, float]) -> Separated:
-    clock, windows, weight = how
+def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows, float, Matrix]) -> Separated:
+    clock, windows, weight, inside_s = how
     region_s = rows.time_s.sum(axis=0)
     runs, rank, condition = _plan(rows, fit)
     power_w = np.full(groups, np.nan)
@@ -162,6 +183,7 @@ def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows,
         one[row] = 1.0
         power_w[row] = fit.power_w[row]
         terms[row] = (Term(name="noise", std=math.sqrt(fit.variance(one)), kind=Kind.A, dof=fit.dof),)
+    held_w, held_std_w = _held(fit, inside_s, region_s)
     idle = np.zeros(groups + 1)
     idle[-1] = 1.0
     idle_std, idle_w = math.sqrt(fit.variance(idle)), float(fit.power_w[-1])
@@ -174,6 +196,8 @@ def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows,
     return Separated(
         power_w=power_w,
         terms=tuple(terms),
+        held_w=held_w,
+        held_std_w=held_std_w,
         runs_needed=runs[:groups],
         idle_w=IdlePower(value=idle_w, std=idle_std) if told else None,
         white=fit.white,
@@ -198,6 +222,25 @@ def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows,
             drift_ppm=clock.drift * 1e6,
         ),
     )
+
+
+def _held(fit: RowFit, inside_s: Matrix, region_s: Matrix) -> tuple[Matrix, Matrix]:
+    """Returns mean power of what each row holds, W, and its standard uncertainty; NaN where it is not told.
+
+    A sum over rows may be known where its parts are not.
+    """
+    rows = inside_s.shape[0]
+    held_w, std_w = np.full(rows, np.nan), np.full(rows, np.nan)
+    mean_w = max(float(region_s @ fit.power_w) / float(region_s.sum()), 1e-300)
+    for row in range(rows):
+        total_s = float(inside_s[row].sum())
+        if not total_s > 0:
+            continue
+        share = np.append(inside_s[row] / total_s, 0.0)
+        power_w, std = float(share @ fit.power_w), math.sqrt(fit.variance(share))
+        if 1.96 * std <= 2 * LIMIT * max(power_w, 0.1 * mean_w):
+            held_w[row], std_w[row] = power_w, std
+    return held_w, std_w
 
 
 def _shift_std(fit: RowFit, clock: RowClock, groups: int) -> float | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from joulemap.trace.sweep import GroupedSlices
 
-__all__ = ["PathTable", "Stretches", "build_stretches", "find_period", "toward_mean_schedule"]
+__all__ = ["PathTable", "Stretches", "build_stretches", "find_period", "redraw_schedule", "stamp_jitter_s", "toward_mean_schedule"]
 
 _MIN_RUNS = 8
 """Repetitions from which a mean schedule is a mean."""
@@ -29,17 +29,19 @@ PathTable = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stretches:
-    """Disjoint stretches in order of time.
+    """Disjoint stretches in order of time; one of no length stands where stamps left a slice none.
 
     Args:
         start_ns: (m,) ns.
-        end_ns: (m,) ns, each > its start and <= the next start.
+        end_ns: (m,) ns, each >= its start and <= the next start.
         row: (m,) row whose slice is innermost.
+        inside_s: (rows, rows) time in which a slice of the first row is open and one of the second is innermost, s.
     """
 
     start_ns: NDArray[np.float64]
     end_ns: NDArray[np.float64]
     row: Ints
+    inside_s: NDArray[np.float64]
 
     def of(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns starts and ends of one row, ns."""
@@ -47,48 +49,57 @@ class Stretches:
         return self.start_ns[own], self.end_ns[own]
 
 
-def build_stretches(slices: GroupedSlices, origin_ns: int, paths: PathTable | None = None) -> Stretches:
+def build_stretches(slices: GroupedSlices, origin_ns: int, rows: int, paths: PathTable | None = None) -> Stretches:
     """Returns where each row is innermost, counted from an origin so that floats hold every ns.
 
     Args:
         slices: of at most one busy track at a time, in order.
         origin_ns: instant that becomes 0.
+        rows: number of rows.
         paths: rows of paths; None when a slice's group is its row.
     """
     found: list[tuple[int, int, int]] = []
     stack: list[tuple[int, int]] = []  # end, row
+    inside = np.zeros((rows, rows))
     at = -(1 << 62)
 
-    def close(until: int) -> None:
+    def put(end: int) -> None:
         nonlocal at
+        if end > at:
+            row = stack[-1][1]
+            found.append((at, end, row))
+            for above in {open_row for _, open_row in stack}:
+                inside[above, row] += end - at
+            at = end
+
+    def close(until: int) -> None:
         while stack and stack[-1][0] <= until:
-            end, row = stack.pop()
-            if end > at:
-                found.append((at, end, row))
-            at = max(at, end)
+            put(stack[-1][0])
             while stack and stack[-1][0] <= at:  # ended while something inside it went on
                 stack.pop()
 
     columns = (slices.start_ns.tolist(), slices.end_ns.tolist(), slices.group.tolist())
     for start, end, group in zip(*columns, strict=True):
-        if group < 0 or (end == start and paths is None):
+        if group < 0:
             continue
         close(start)
-        row = group
-        if paths is not None:
-            row = paths.get((stack[-1][1] if stack else -1, group), -1)
-        if end == start or row < 0:
+        row = group if paths is None else paths.get((stack[-1][1] if stack else -1, group), -1)
+        if row < 0:
             continue
-        if stack and start > at:
-            found.append((at, start, stack[-1][1]))
-        at = start
-        stack.append((end, row))
+        if stack:
+            put(start)
+        at = max(at, start)
+        if end == start:
+            found.append((start, start, row))
+        else:
+            stack.append((end, row))
     close(1 << 62)
     table = np.array(found, np.int64).reshape(-1, 3)
     return Stretches(
         start_ns=(table[:, 0] - origin_ns).astype(np.float64),
         end_ns=(table[:, 1] - origin_ns).astype(np.float64),
         row=table[:, 2].copy(),
+        inside_s=inside * 1e-9,
     )
 
 
@@ -115,7 +126,6 @@ def toward_mean_schedule(stretches: Stretches, period: int, weight: float) -> St
     runs = stretches.row.size // period
     whole = runs * period
     stamps = np.stack([stretches.start_ns[:whole], stretches.end_ns[:whole]], axis=1).reshape(runs, 2 * period)
-    # stamps that touch are one stamp, and stay one
     middle = stamps.mean(axis=1, keepdims=True)
     schedule = (stamps - middle).mean(axis=0)
     moved = (1.0 - weight) * stamps + weight * (middle + schedule)
@@ -126,3 +136,37 @@ def toward_mean_schedule(stretches: Stretches, period: int, weight: float) -> St
         start_ns[whole:] = np.maximum(start_ns[whole:], end_ns[whole - 1])
         end_ns[whole:] = np.maximum(end_ns[whole:], start_ns[whole:])
     return replace(stretches, start_ns=start_ns, end_ns=end_ns)
+
+
+def redraw_schedule(stretches: Stretches, period: int, stamp_std_s: float, rng: np.random.Generator) -> Stretches:
+    """Returns stretches on a mean schedule as other stamps of the same jitter would have placed them.
+
+    Args:
+        stretches: on their mean schedule.
+        period: stretches of a run.
+        stamp_std_s: jitter of one stamp, 1 sd, s.
+        rng: of the redrawing.
+    """
+    runs = stretches.row.size // period
+    whole = runs * period
+    edge_ns = stamp_std_s * 1e9 / np.sqrt(runs) * rng.standard_normal(period + 1)
+    start_ns = stamp_std_s * 1e9 / np.sqrt(period + 1.0) * rng.standard_normal((runs, 1))
+    moved = np.empty((runs, period, 2))
+    moved[:, :, 0] = stretches.start_ns[:whole].reshape(runs, period) + edge_ns[:-1] + start_ns
+    moved[:, :, 1] = stretches.end_ns[:whole].reshape(runs, period) + edge_ns[1:] + start_ns
+    flat = np.maximum.accumulate(moved.reshape(-1)).reshape(whole, 2)
+    return replace(
+        stretches,
+        start_ns=np.concatenate([flat[:, 0], np.maximum(stretches.start_ns[whole:], flat[-1, 1])]),
+        end_ns=np.concatenate([flat[:, 1], np.maximum(stretches.end_ns[whole:], flat[-1, 1])]),
+    )
+
+
+def stamp_jitter_s(stretches: Stretches, period: int) -> float:
+    """Returns how far single stamps lie from the mean schedule of their run, 1 sd, s."""
+    runs = stretches.row.size // period
+    whole = runs * period
+    stamps = np.stack([stretches.start_ns[:whole], stretches.end_ns[:whole]], axis=1).reshape(runs, 2 * period)
+    left = stamps - stamps.mean(axis=1, keepdims=True)
+    left -= left.mean(axis=0)
+    return float(np.sqrt(np.mean(left**2))) * 1e-9
