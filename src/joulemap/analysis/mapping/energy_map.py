@@ -14,7 +14,7 @@ from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import probe_edges
-from joulemap.analysis.mapping.row_clock import doubt_of
+from joulemap.analysis.mapping.row_clock import doubt_of, placed_std_s
 from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
 from joulemap.analysis.mapping.separation import separate_rows
@@ -103,8 +103,7 @@ def map_energy(
     span = max(traces, key=lambda t: t.start_ns), min(traces, key=lambda t: t.end_ns)
     placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
     swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
-    middle_ns = int(timeline.start_ns[len(timeline) // 2])
-    inputs = _inputs(traces, placed, swept, (facts, errors, rate, clock.std_at_s(middle_ns), request.split), clock)
+    inputs = _inputs(traces, placed, swept, (facts, errors, rate, placed_std_s(clock, timeline), request.split), clock)
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
     total, power, budget = _total(inputs.known, told_as)
     keys, outside = _keys(grouping, placed, swept)
@@ -166,6 +165,8 @@ def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
             boundary=inputs.boundary,
             monte_carlo=inputs.monte_carlo,
         )
+    if any(way is Resolution.REFUSED and swept.pieces[group] for group, way in zip(groups, ways, strict=True)):
+        return Unavailable(reason="too_short_for_samples")
     energy_j = swept.idle_j - inputs.given_back_j
     moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
     terms = (
@@ -245,7 +246,7 @@ def _inputs(
         if placed.slices.by_path:
             above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
             paths = {pair: row for row, pair in enumerate(above)}
-        doubt = doubt_of(clock, traces[0])
+        doubt = doubt_of(clock)
         separated = separate_rows(traces[0], placed.slices, groups, facts, doubt=doubt, paths=paths)
         if separated is not None and separated.noise_w is not None:
             facts = replace(facts, noise_w=min(facts.noise_w, separated.noise_w))

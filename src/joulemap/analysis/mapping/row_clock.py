@@ -19,18 +19,22 @@ from joulemap.analysis.mapping.row_design import Windows, build_samples, power_a
 from joulemap.analysis.mapping.row_fit import Aside, fit_rows, residual_square
 from joulemap.analysis.mapping.stretches import Stretches
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.trace import EnergyTrace
+from joulemap.trace import Timeline
 
-__all__ = ["ClockDoubt", "RowClock", "doubt_of", "place_rows"]
+__all__ = ["ClockDoubt", "RowClock", "doubt_of", "place_rows", "placed_std_s"]
 
-_STEPS = 12
-_GRID = 121
-_SAMPLES = 4000
+_STEPS = 15
+_GRID = 241
+_SAMPLES = 2000
 """Samples of the middle that are enough for the first look."""
 _DISTINCT = 12.0
 """Gain in -2 log likelihood over the next place from which there is one place: 5e-4 for a chance of being wrong."""
 _NEGLIGIBLE = 1e-4
 """Doubt of the clock over the shortest stretch that is left out of the fit."""
+_PLACED = 0.05
+"""Doubt over a typical stretch from which the samples must find the place."""
+_SETTLED = 0.25
+"""Last step over what stays uncertain: below it the place was found."""
 _CERTAIN_S = 1e-12
 _TICK_S = 1.5e-9
 """A clock that states 1 ns, the least that an instant can hold, states nothing."""
@@ -72,16 +76,30 @@ class RowClock:
     settled: bool
 
 
-def doubt_of(clock: ClockMap, trace: EnergyTrace) -> ClockDoubt:
+def doubt_of(clock: ClockMap) -> ClockDoubt:
     """Returns what is not known of a relation of clocks, and of stamps that are written in whole ticks."""
-    tick_s = math.hypot(clock.source.resolution_ns, trace.clock.resolution_ns) * 1e-9
-    rounded_s = tick_s / math.sqrt(12.0) if tick_s > _TICK_S else 0.0
     reference = np.array([clock.reference_ns], np.int64)
     return ClockDoubt(
-        std_s=math.hypot(clock.std_s, rounded_s),
+        std_s=math.hypot(clock.std_s, _rounded_s(clock)),
         drift_std=clock.drift_std,
         reference_ns=int(clock.apply(reference)[0]),
     )
+
+
+def placed_std_s(clock: ClockMap, timeline: Timeline) -> float:
+    """Returns how well slices are placed before the samples are asked, over all of them, 1 sd, s."""
+    doubt_s = _rounded_s(clock)
+    if not clock.drift_std:
+        return math.hypot(clock.std_s, doubt_s)
+    away_s = (timeline.start_ns - np.int64(clock.reference_ns)).astype(np.float64) * 1e-9
+    return math.hypot(clock.std_s, doubt_s, clock.drift_std * math.sqrt(float(np.mean(away_s**2))))
+
+
+def _rounded_s(clock: ClockMap) -> float:
+    tick_s = max(clock.source.resolution_ns, clock.target.resolution_ns) * 1e-9
+    return math.hypot(clock.source.resolution_ns, clock.target.resolution_ns) * 1e-9 / math.sqrt(12.0) if (
+        tick_s > _TICK_S
+    ) else 0.0
 
 
 def place_rows(
@@ -98,28 +116,30 @@ def place_rows(
         noise_std_j: declared noise of a sample, J.
     """
     at_s = (0.5 * (windows.begin_ns + windows.end_ns) + float(origin_ns - doubt.reference_ns)) * 1e-9
-    shortest_s = float(np.median(stretches.end_ns - stretches.start_ns)) * 1e-9
+    typical_s = float(np.median(stretches.end_ns - stretches.start_ns)) * 1e-9
     reach_s = math.hypot(doubt.std_s, doubt.drift_std * float(np.abs(at_s).max()))
-    if reach_s <= _NEGLIGIBLE * shortest_s:
+    if reach_s <= _NEGLIGIBLE * typical_s:
         return RowClock(shift_s=0.0, drift=0.0, aside=None, shift_ns=0.0, settled=True)
-    finest_s = 0.5 * float(np.quantile(stretches.end_ns - stretches.start_ns, 0.05)) * 1e-9
+    finest_s = 0.25 * typical_s
     first = _look(windows, stretches, rows, doubt, finest_s)
     if first is None:
         aside = _aside(windows, stretches, rows, (0.0, 0.0), (at_s, doubt, noise_std_j))
         return RowClock(shift_s=0.0, drift=0.0, aside=aside, shift_ns=0.0, settled=False)
     place = (first, 0.0)
     limit_s = 0.5 * max(float(np.median(windows.span_s)), finest_s)
-    settled = False
-    for _ in range(_STEPS):
+    settled = reach_s < _PLACED * typical_s
+    for step in range(_STEPS):
         aside = _aside(windows, stretches, rows, place, (at_s, doubt, noise_std_j))
         samples = build_samples(windows, stretches, rows, (place[0] + place[1] * at_s) * 1e9)
         fit = fit_rows(samples, noise_std_j, aside)
         move = float(np.clip(fit.aside[0], -limit_s, limit_s))
         turn = float(fit.aside[1]) if fit.aside.size > 1 else 0.0
-        place = (place[0] + move, place[1] + turn)
+        calm = 1.0 if step < _STEPS // 3 else 0.5  # where two places push at each other
+        place = (place[0] + calm * move, place[1] + calm * turn)
         known_s = math.sqrt(max(float(fit.covariance[rows + 1, rows + 1]), 1e-30))
-        if abs(move) < 0.05 * known_s + 1e-12 and abs(turn) * float(np.ptp(at_s)) < 0.05 * known_s + 1e-12:
-            settled = True
+        moved_s = max(abs(move), abs(turn) * float(np.ptp(at_s)))
+        settled = settled or moved_s < _SETTLED * known_s
+        if moved_s < 0.2 * _SETTLED * known_s + 1e-12:
             break
     aside = _aside(windows, stretches, rows, place, (at_s, doubt, noise_std_j))
     shift_ns: Floats | float = (place[0] + place[1] * at_s) * 1e9 if place[1] else place[0] * 1e9

@@ -28,6 +28,8 @@ __all__ = ["Aside", "RowFit", "fit_rows", "residual_square"]
 _MIN_CLUSTERS = 40
 _ROUNDS = 12
 _REFITS = 3
+_SINGULAR = 1e-11
+"""Weight of the prior that rounding asks for where samples hold no noise at all."""
 _ORDER = 8
 """Longest memory of the noise that is looked for, samples."""
 
@@ -201,9 +203,10 @@ class _System:
     def solve(self, design: Matrix, excess: Matrix) -> tuple[Matrix, Matrix, float]:
         """Returns the parameters, their covariance per unit variance of the noise, and the noise, J."""
         gram, moment = design.T @ design, design.T @ excess
-        noise = self.noise_j
+        noise, scale = self.noise_j, np.diag(gram)
+        least = _SINGULAR * np.maximum(scale, float(scale.max(initial=0.0)) * _SINGULAR)
         for _ in range(_ROUNDS):
-            weight = (noise / self.std) ** 2
+            weight = np.maximum((noise / self.std) ** 2, least)
             unit: Matrix = np.asarray(np.linalg.inv(gram + np.diag(weight)), np.float64)
             value = unit @ (moment + weight * self.mean)
             residual = excess - design @ value

@@ -177,19 +177,19 @@ def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows,
     power_w = np.full(groups, np.nan)
     terms: list[tuple[Term, ...]] = [()] * groups
     for row in range(groups):
-        if half_width(fit, region_s, (row,)) > 2 * LIMIT:
+        if not clock.settled or half_width(fit, region_s, (row,)) > 2 * LIMIT:
             continue
         one = np.zeros(groups + 1)
         one[row] = 1.0
         power_w[row] = fit.power_w[row]
         terms[row] = (Term(name="noise", std=math.sqrt(fit.variance(one)), kind=Kind.A, dof=fit.dof),)
-    held_w, held_std_w = _held(fit, inside_s, region_s)
+    held_w, held_std_w = _held(fit, inside_s if clock.settled else 0.0 * inside_s, region_s)
     idle = np.zeros(groups + 1)
     idle[-1] = 1.0
     idle_std, idle_w = math.sqrt(fit.variance(idle)), float(fit.power_w[-1])
     mean_w = float(region_s @ fit.power_w / region_s.sum())
-    told = region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, mean_w)
-    open_rows = [row for row in range(groups) if math.isnan(power_w[row]) and region_s[row] > 0]
+    told = clock.settled and region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, mean_w)
+    open_rows = [row for row in range(groups if clock.settled else 0) if math.isnan(power_w[row]) and region_s[row] > 0]
     closure_j = float((rows.energy_j - rows.time_s @ fit.power_w).sum())
     total_j = float(rows.energy_j.sum())
     span_s = float(np.mean(windows.span_s))
