@@ -207,7 +207,17 @@ def _row(group: int, named: tuple[str, int], inputs: RowInputs, total_j: float) 
         resolution=way if whole or isinstance(own_j, Unavailable) else own_way,
         reason=reason or own_reason,
         runs_needed=needed,
+        noise_j=_noise_j(group, inputs) if isinstance(own_j, Estimate) else None,
     )
+
+
+def _noise_j(group: int, inputs: RowInputs) -> float:
+    """Returns what more of the same would average down in a row's self energy, 1 sd, J."""
+    self_s = float(inputs.swept.self_s[group])
+    if inputs.separated is not None and inputs.route(group, own=True) is Resolution.LEAST_SQUARES:
+        return math.hypot(*(term.std * self_s for term in inputs.separated.terms[group]))
+    terms = energy_terms(float(inputs.swept.self_j[group]), self_s, inputs.known)[3:]
+    return math.hypot(*(term.std for term in terms))
 
 
 def _held(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from joulemap.analysis.checks.idle_baseline import IdleBaseline, above_idle
+from joulemap.analysis.efficiency.figures import ops_per_watt, rate_per_watt
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.autocorrelation import correlated_mean_term
 from joulemap.analysis.intervals.uncertainty import estimate
@@ -36,8 +38,10 @@ def measure_units(
     known: tuple[TraceFacts, MeterErrors],
     *,
     name: str,
+    idle: IdleBaseline | None = None,
+    ops: float | None = None,
 ) -> dict[str, object]:
-    """Returns figures per unit by key: count, latency, energy, units per joule, EDP and ED2P.
+    """Returns figures per unit by key: count, latency, energy, above idle, units per joule, per W, EDP and ED2P, op/J.
 
     Args:
         traces: summed.
@@ -45,6 +49,8 @@ def measure_units(
         clock: from its clock to the traces'.
         known: the traces and their meter.
         name: of the slices that are units, or their kind.
+        idle: power without work; None when it was not asked for.
+        ops: operations of one unit, as the user states them.
 
     Raises:
         InputError: no slice has that name or kind (``no-such-slices``).
@@ -68,12 +74,46 @@ def measure_units(
     latency_s = float(duration_s.mean()) if units else None
     energy = _mean_energy(traces, energy_j, duration_s, known)
     figures: dict[str, Quantity] = {"energy_per_unit_j": energy, "units_per_j": frames_per_joule(energy)}
+    if idle is not None:
+        figures["energy_above_idle_per_unit_j"] = above_idle(energy, latency_s or 0.0, idle, known[1])
+    if ops is not None:
+        figures["ops_per_j"] = ops_per_watt(energy, ops)
     for power, key in ((1, "energy_delay_j_s"), (2, "energy_delay_squared_j_s2")):
         product: Quantity = energy
         if isinstance(energy, Estimate) and latency_s is not None:
             product = energy_delay_product(energy, latency_s, power=power)
         figures[key] = product
-    return {"unit": name, "units": units, "latency_s": latency_s} | {k: v.to_json() for k, v in figures.items()}
+    told: dict[str, object] = {"unit": name, "units": units, "latency_s": latency_s}
+    if ops is not None:
+        told |= {"ops_per_unit": ops, "ops_definition": "as stated with --ops"}
+    span_s = float(end_ns[whole].max() - start_ns[whole].min()) * 1e-9 if units else 0.0
+    if span_s > 0:
+        told["units_per_s"] = units / span_s
+        figures["units_per_s_per_w"] = rate_per_watt(_mean_power(traces, (start_ns, end_ns), whole, known), units / span_s)
+    return told | {k: v.to_json() for k, v in figures.items()}
+
+
+def _mean_power(
+    traces: Sequence[EnergyTrace],
+    spans: tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]],
+    whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    known: tuple[TraceFacts, MeterErrors],
+) -> Quantity:
+    """Returns mean power from the first unit's start to the last one's end, rests between them included, W."""
+    begin_ns, end_ns = spans[0][whole].min(keepdims=True), spans[1][whole].max(keepdims=True)
+    held = [integrate_energy(trace, begin_ns, end_ns) for trace in traces]
+    seen_s = min(float(part.covered_s[0]) for part in held)
+    if seen_s < float(end_ns[0] - begin_ns[0]) * 1e-9 * (1.0 - _WHOLE) or not seen_s > 0:
+        return Unavailable(reason="samples_lost")
+    energy_j = sum(float(part.energy_j[0]) for part in held)
+    rate = traces[0].clock.rate_std_ppm or 0.0
+    energy = estimate(
+        energy_j,
+        energy_terms(energy_j, seen_s, (*known, rate)),
+        provenance=weakest(trace.channel.provenance for trace in traces),
+        boundary=traces[0].channel.boundary,
+    )
+    return energy.scaled(1.0 / seen_s)
 
 
 def _mean_energy(

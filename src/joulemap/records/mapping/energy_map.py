@@ -33,6 +33,8 @@ class MapRow:
         reason: slug of why they were refused; empty otherwise.
         runs_needed: how often the same work would have to be recorded for 5 %; None when the energy is there or nothing
             helps.
+        noise_j: the part of the standard uncertainty of self_j that more of the same work averages down, J; None when
+            there is no figure.
     """
 
     key: str
@@ -48,6 +50,7 @@ class MapRow:
     resolution: Resolution
     reason: str = ""
     runs_needed: float | None = None
+    noise_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ class EnergyMap:
         findings: doubts.
         groups: rows without an energy of their own whose sum is known.
         fit: what least squares over the rows rests on; None when no row came from it.
+        per: what the figures are of: empty for the recording, else one unit of it.
     """
 
     total_j: Quantity
@@ -87,3 +91,4 @@ class EnergyMap:
     findings: tuple[Finding, ...] = ()
     groups: tuple[RowGroup, ...] = ()
     fit: RowFitFacts | None = None
+    per: str = ""
