@@ -215,6 +215,14 @@ def _posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
     case, n = drawn.case, design.shape[0]
     width = design.shape[1]
     step_s = 1.0 / case.rate_hz
+    if not (case.counter_j or case.memory or case.run_power):  # independent noise needs no matrix
+        window_s = step_s if case.point else float(np.median(drawn.end_s - drawn.begin_s))
+        design = _with_clock(drawn, design)
+        scale = 1.0 / np.linalg.norm(design, axis=0)
+        inverse = np.linalg.pinv((design * scale).T @ (design * scale), rcond=1e-13) * np.outer(scale, scale)
+        ask = np.zeros((width, design.shape[1]))
+        ask[np.arange(width), np.arange(width)] = time_s
+        return np.asarray(ask @ inverse @ ask.T * (drawn.noise_w * window_s) ** 2, np.float64)
     if case.counter_j:  # readings instead of differences: their errors are independent
         until = np.vstack([np.zeros(width), np.cumsum(design, axis=0)])
         design = np.hstack([until, np.ones((n + 1, 1))])
@@ -222,16 +230,8 @@ def _posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
     else:
         window_s = step_s if case.point else float(np.median(drawn.end_s - drawn.begin_s))
         lag = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-        noise = (drawn.noise_w * window_s) ** 2 * (case.memory**lag if case.memory else np.eye(n))
-    if case.offset_s:
-        power = drawn.power_w
-
-        def at(instant_s: Floats) -> Floats:
-            return power[np.clip(np.searchsorted(drawn.edges_s, instant_s, side="right") - 1, 0, power.size - 1)]
-
-        slope = at(drawn.begin_s) - at(drawn.end_s)
-        extra = [slope] if not case.drift_ppm else [slope, slope * (drawn.end_s - 0.5 * drawn.end_s[-1])]
-        design = np.column_stack([design, *extra])
+        noise = (drawn.noise_w * window_s) ** 2 * case.memory**lag
+    design = _with_clock(drawn, design)
     if case.run_power:
         design_r, weight = _run_columns(drawn, width - 1)
         scatter = (np.tile(case.schedule[1], case.runs) * case.run_power) ** 2
@@ -251,6 +251,20 @@ def _posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
     rest = ask - gain @ design
     covariance = rest @ inverse @ rest.T + np.diag(own) - gain @ cross.T
     return np.asarray(covariance, np.float64)
+
+
+def _with_clock(drawn: Drawn, design: Floats) -> Floats:
+    """Returns the design with how samples answer to a shift and a drift of the schedule, where the case draws them."""
+    case, power = drawn.case, drawn.power_w
+    if not case.offset_s:
+        return design
+
+    def at(instant_s: Floats) -> Floats:
+        return power[np.clip(np.searchsorted(drawn.edges_s, instant_s, side="right") - 1, 0, power.size - 1)]
+
+    slope = at(drawn.begin_s) - at(drawn.end_s)
+    extra = [slope] if not case.drift_ppm else [slope, slope * (drawn.end_s - 0.5 * drawn.end_s[-1])]
+    return np.column_stack([design, *extra])
 
 
 def _run_columns(drawn: Drawn, layers: int) -> tuple[Floats, Floats]:

@@ -238,18 +238,21 @@ def _inputs(
         if trace.gaps.size:
             lost = sweep_lost_time(trace, placed.slices)
             lost_s = np.maximum(lost_s, np.stack([lost.energy_j, lost.self_j], axis=1))
-    probe = probe_edges(traces, placed.slices, swept, split=split, facts=facts, shift_s=shift_s)
     separated = None
     mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
-    if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
+    if len(traces) == 1 and swept.concurrent == 1:
         paths = None
         if placed.slices.by_path:
             above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
             paths = {pair: row for row, pair in enumerate(above)}
-        doubt = doubt_of(clock)
-        separated = separate_rows(traces[0], placed.slices, groups, facts, doubt=doubt, paths=paths)
+        short = bool(np.any(mean_s < 20.0 * facts.sample_s))  # else only to see whether power inside slices is even
+        separated = separate_rows(
+            traces[0], placed.slices, groups, facts, doubt=doubt_of(clock), paths=paths, glance=not short
+        )
         if separated is not None and separated.noise_w is not None:
             facts = replace(facts, noise_w=min(facts.noise_w, separated.noise_w))
+    even = separated is not None and separated.white
+    probe = probe_edges(traces, placed.slices, swept, split=split, facts=facts, shift_s=shift_s, even=even)
     return RowInputs(
         swept=swept,
         lost_s=lost_s,

@@ -1,9 +1,11 @@
 """What an energy would be if the slices lay elsewhere: the cost of edges inside samples and of an uncertain clock.
 
 A sample on an edge mixes the power of both sides. Shared by time it takes ``f (1 - f)`` of a sample times the step
-in power from the side that has more, ``f`` being where in the sample the edge lies. With ``E`` shifted by one sample
-either way, ``q (2 E - E+ - E-)`` is what both edges of every slice lost, ``q`` being the mean of ``f (1 - f)`` (a
-sixth at random phases). It is given back; what stays uncertain is that power near an edge need not be even.
+in power from the side that has more, ``f`` being where in the sample the edge lies. With ``E1`` and ``E2`` the energy
+shifted by one and by two samples either way, ``2 E - E1+ - E1-`` is the step of both edges less twice what they lost,
+``2 E - E2+ - E2-`` twice the step less the same: so ``E1+ + E1- - E - (E2+ + E2-) / 2`` is what was lost, at any phase.
+It is given back. What stays uncertain is the noise of the samples beside the edge, and that power near it need not be
+even: that is told where residuals about the rows' powers are not white.
 
 References:
     docs/map.md, "What the samples can tell".
@@ -11,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +31,8 @@ _LIMIT = 60_000
 """Slices that are enough to see what a shift does; more of the same only cost time."""
 _RANDOM_SHARE = 6.0
 """1 over the mean of f (1 - f) for f uniform on 0..1."""
+_EDGE_NOISE = math.sqrt(7.0 / 12.0)
+"""What giving it back adds to the noise at one edge, in samples, at a random phase."""
 _UNEVEN = 0.5
 """How far off the step at an edge may be, 1 sd, relative: power within a sample of it is not even."""
 
@@ -55,6 +60,7 @@ def probe_edges(
     split: Split,
     facts: TraceFacts,
     shift_s: float,
+    even: bool = False,
 ) -> Probe:
     """Returns what shifts do to every group.
 
@@ -64,10 +70,11 @@ def probe_edges(
         whole: what the groups hold where they are.
         split: between busy tracks.
         facts: of the traces.
+        even: power inside the slices was seen to be even.
         shift_s: uncertainty of the clock, s; the slope is taken over the larger of it and a sample.
     """
     groups, sample_s = whole.count.size, facts.sample_s
-    part = _part(slices, traces, max(sample_s, shift_s))
+    part = _part(slices, traces, max(2.0 * sample_s, shift_s))
     # paths are numbered as they appear: a part of the slices would number them otherwise
     if (slices.by_path and part.start_ns.size < slices.start_ns.size) or not part.start_ns.size:
         mean_w = np.divide(whole.energy_j, whole.duration_s, out=np.zeros(groups), where=whole.duration_s > 0)
@@ -82,31 +89,43 @@ def probe_edges(
     seen = np.divide(whole.count, here[0], out=np.zeros(groups), where=here[0] > 0)[:, None]
     moved_j: NDArray[np.float64] = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
     edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
-    noise_j = facts.noise_w * facts.step_s * np.sqrt(edges) / _RANDOM_SHARE
-    share = _mixed_share(traces[0], part, groups, (sample_s, facts.step_s))[:, None]
+    lost_j, share = _lost(traces, part, split, (here[1], near, seen), sample_s), _EDGE_NOISE
+    if traces[0].channel.kernel.kind is KernelKind.POINT:
+        lost_j = _mixed_share(traces[0], part, groups)[:, None] * moved_j
+        share = 1.0 / _RANDOM_SHARE
+    noise_j = facts.noise_w * facts.step_s * share * np.sqrt(edges)
+    uneven_j = 0.0 if even else _UNEVEN * np.abs(moved_j) / _RANDOM_SHARE
     far_w = np.asarray((far[0][1] - far[1][1]) / (2.0 * far_s) * seen, np.float64)
     return Probe(
-        lost_j=share * moved_j,
-        blur_j=_UNEVEN * np.abs(moved_j) / _RANDOM_SHARE + noise_j,
+        lost_j=lost_j,
+        blur_j=np.asarray(np.hypot(uneven_j, noise_j), np.float64),
         slope_w=far_w,
     )
 
 
-def _mixed_share(
-    trace: EnergyTrace, slices: GroupedSlices, groups: int, lengths_s: tuple[float, float]
+def _lost(
+    traces: Sequence[EnergyTrace],
+    part: GroupedSlices,
+    split: Split,
+    swept: tuple[NDArray[np.float64], list[tuple[NDArray[np.int64], NDArray[np.float64]]], NDArray[np.float64]],
+    sample_s: float,
 ) -> NDArray[np.float64]:
-    """Returns the mean of f (1 - f) over the edges of every group, (g,); a sixth where phases are not known."""
-    sample_s, step_s = lengths_s
+    """Returns what samples on edges took from every group, (g, 2) J."""
+    here, near, seen = swept
+    wide = [_swept(traces, part, split, sign * 2.0 * sample_s)[1] for sign in (1.0, -1.0)]
+    once, twice = near[0][1] + near[1][1], wide[0] + wide[1]
+    return np.asarray((once - here - 0.5 * twice) * seen, np.float64)
+
+
+def _mixed_share(trace: EnergyTrace, slices: GroupedSlices, groups: int) -> NDArray[np.float64]:
+    """Returns the share of a step that interpolated points take at the edges of every group, (g,)."""
     random = np.full(groups, 1.0 / _RANDOM_SHARE)
-    if sample_s > 1.5 * step_s or slices.by_path or not trace.n:
+    if slices.by_path or not trace.n:
         return random
     counted = slices.group >= 0
     group = slices.group[counted].astype(np.int64)
     begin, end = _phase(trace, slices.start_ns[counted]), _phase(trace, slices.end_ns[counted])
-    if trace.channel.kernel.kind is KernelKind.POINT:
-        mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
-    else:
-        mixed = 0.5 * (begin * (1.0 - begin) + end * (1.0 - end))
+    mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
     total = np.bincount(group, mixed, groups)
     count = np.bincount(group, minlength=groups)
     return np.asarray(np.divide(total, count, out=random, where=count > 0), np.float64)

@@ -40,6 +40,7 @@ __all__ = ["IdlePower", "Separated", "separate_rows"]
 _MAX_GROUPS = 96
 _MAX_CELLS = 8_000_000  # design entries: 64 MB
 _MAX_SLICES = 400_000
+_GLANCE_CELLS, _GLANCE_SLICES = 400_000, 20_000
 _BLEND_CELLS = 400_000
 """Design entries that are enough to tell jittering stamps from times that vary."""
 _BLENDS = (0.25, 0.5, 0.75, 1.0)
@@ -100,6 +101,7 @@ def separate_rows(
     *,
     doubt: ClockDoubt | None = None,
     paths: PathTable | None = None,
+    glance: bool = False,
 ) -> Separated | None:
     """Returns the powers of the rows, or None when least squares cannot be tried.
 
@@ -110,11 +112,13 @@ def separate_rows(
         facts: of the trace.
         doubt: of the clock of the slices against the trace's; None for a certain one.
         paths: rows of paths when rows are paths.
+        glance: a part is enough.
     """
     if not 0 < groups <= _MAX_GROUPS or (slices.by_path and paths is None):
         return None
-    stretches = build_stretches(_middle(slices), trace.start_ns, groups, paths)
-    windows = build_windows(trace, stretches, trace.start_ns, max(_MAX_CELLS // (groups + 1), 1))
+    cells, most = (_GLANCE_CELLS, _GLANCE_SLICES) if glance else (_MAX_CELLS, _MAX_SLICES)
+    stretches = build_stretches(_middle(slices, most), trace.start_ns, groups, paths)
+    windows = build_windows(trace, stretches, trace.start_ns, max(cells // (groups + 1), 1))
     if windows is None or windows.power_w.size < groups + 3:
         return None
     noise_j = max(trace.channel.kernel.quantum_w / math.sqrt(12.0) * facts.step_s, 1e-300)
@@ -131,11 +135,11 @@ def separate_rows(
     return _told(rows, fit, groups, (clock, windows, weight, stretches.inside_s))
 
 
-def _middle(slices: GroupedSlices) -> GroupedSlices:
-    excess = slices.start_ns.size - _MAX_SLICES
+def _middle(slices: GroupedSlices, most: int) -> GroupedSlices:
+    excess = slices.start_ns.size - most
     if excess <= 0:
         return slices
-    part = slice(excess // 2, excess // 2 + _MAX_SLICES)  # the middle of many says as much as all of them
+    part = slice(excess // 2, excess // 2 + most)  # the middle of many says as much as all of them
     columns = {name: getattr(slices, name)[part] for name in ("start_ns", "end_ns", "group", "track")}
     return replace(slices, **columns)
 
