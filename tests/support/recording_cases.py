@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -20,6 +22,9 @@ from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
 from mapped_traces import build_trace
 from recording_study import Study, Tally, ideal_half_widths, map_drawn, run_study
 from recording_truth import METER_CLOCK, WORK_CLOCK, Case, Drawn, layer_schedule
+
+if importlib.util.find_spec("numba") is not None:
+    importlib.import_module("joulemap.trace.kernels")  # the compiled sweep pays for itself over so many draws
 
 __all__ = ["LAYER_CASES", "LayerCase", "repetition_study", "study_layers", "tracks_study"]
 
@@ -147,7 +152,7 @@ def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, f
         slices, edges, powers, at = [], [0.0], [], 1.0
         edges.append(at)
         powers.append(2.0)
-        design, scale = [], []
+        design, scale, middles = [], [], []
         for place in order:
             layer, k = configs[place]
             pass_s = duration_s.sum() + (k - 1) * duration_s[layer]
@@ -164,6 +169,7 @@ def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, f
             line = np.zeros(layers + 2)
             line[[0, 1 + layer, -1]] = 1.0, k - 1.0, pass_s * middle
             design.append(line)
+            middles.append(middle)
             scale.append(noise * mean_w * math.sqrt(0.1 * long_s) / passes)
             at += 0.3
             edges.append(at)
@@ -177,10 +183,12 @@ def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, f
             [trace], timeline, ClockMap(source=METER_CLOCK, target=METER_CLOCK),
             (describe_trace(trace), MeterErrors()), pattern="{layer} x{k} n{n}",
         )  # fmt: skip
+        centre = np.mean([(row.start_ns + row.end_ns) * 0.5e-9 for row in slices])
+        design = [np.append(line[:-1], line[-1] - centre * line[-1] / mid) for line, mid in zip(design, middles, strict=True)]
         lines = np.array(design) / np.array(scale)[:, None]
         lines /= (norm := np.linalg.norm(lines, axis=0))
         ideal = 1.959963984540054 * np.sqrt(np.diag(np.linalg.inv(lines.T @ lines))) / norm
-        middle_w = drift_w * 0.5 * at  # the energy asked for is that in the middle of the recording
+        middle_w = drift_w * centre  # the energy asked for is that in the middle of the slices
         hits = []
         for row in told.rows:
             layer = int(row.key[1:])

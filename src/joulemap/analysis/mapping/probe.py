@@ -31,6 +31,8 @@ _LIMIT = 60_000
 """Slices that are enough to see what a shift does; more of the same only cost time."""
 _RANDOM_SHARE = 6.0
 """1 over the mean of f (1 - f) for f uniform on 0..1."""
+_CROWDED = 0.8
+"""What one edge may have lost where another is near, 1 sd, in samples of the power's spread; signs may agree."""
 _EDGE_NOISE = math.sqrt(7.0 / 12.0)
 """What giving it back adds to the noise at one edge, in samples, at a random phase."""
 _UNEVEN = 0.5
@@ -95,12 +97,29 @@ def probe_edges(
         share = 1.0 / _RANDOM_SHARE
     noise_j = facts.noise_w * facts.step_s * share * np.sqrt(edges)
     uneven_j = 0.0 if even else _UNEVEN * np.abs(moved_j) / _RANDOM_SHARE
+    crowd_j = (_CROWDED * facts.spread_w * sample_s * _crowded(part, groups, 2.0 * sample_s))[:, None] * seen
     far_w = np.asarray((far[0][1] - far[1][1]) / (2.0 * far_s) * seen, np.float64)
     return Probe(
         lost_j=lost_j,
-        blur_j=np.asarray(np.hypot(uneven_j, noise_j), np.float64),
+        blur_j=np.asarray(np.hypot(uneven_j + crowd_j, noise_j), np.float64),
         slope_w=far_w,
     )
+
+
+def _crowded(slices: GroupedSlices, groups: int, reach_s: float) -> NDArray[np.float64]:
+    """Returns at how many edges of every group another edge lies nearer than the samples that tell what it lost."""
+    counted = (slices.group >= 0) & (not slices.by_path)
+    start, end, group = (column[counted] for column in (slices.start_ns, slices.end_ns, slices.group))
+    if start.size < 2:
+        return np.zeros(groups)
+    reach_ns = reach_s * 1e9
+    apart = start[1:] - end[:-1]
+    rest = (apart > 0) & (apart < reach_ns)  # a short rest: both sides doubt it
+    brief = end - start < reach_ns
+    before = rest | ((apart == 0) & brief[1:])
+    after = rest | ((apart == 0) & brief[:-1])
+    crowd = np.bincount(group[:-1][before], minlength=groups) + np.bincount(group[1:][after], minlength=groups)
+    return np.asarray(crowd, np.float64)
 
 
 def _lost(

@@ -22,6 +22,7 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.distributions import student_t_quantile
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
+from joulemap.analysis.mapping.edge_energy import integrate_slices
 from joulemap.analysis.mapping.rows import energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.errors import InputError
@@ -30,7 +31,7 @@ from joulemap.records.energy import Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
-from joulemap.trace import EnergyTrace, Timeline, integrate_energy
+from joulemap.trace import EnergyTrace, Timeline
 
 __all__ = ["compile_pattern", "map_repetitions"]
 
@@ -104,7 +105,7 @@ def map_repetitions(
         InputError: the pattern lacks a part, or fits no slice (``no-such-slices``).
     """
     facts, errors = known
-    layers, points = _points(traces, timeline, clock, compile_pattern(pattern))
+    layers, points = _points(traces, timeline, clock, compile_pattern(pattern), facts.sample_s)
     short = points.duration_s * points.passes < _SAMPLES * facts.sample_s
     usable = [layer for layer in range(len(layers)) if np.unique(points.times[points.layer == layer]).size > 1]
     fit = None if bool(short.any()) else _fit(points, usable, facts)
@@ -156,7 +157,11 @@ class _Told:
 
 
 def _points(
-    traces: Sequence[EnergyTrace], timeline: Timeline, clock: ClockMap, pattern: re.Pattern[str]
+    traces: Sequence[EnergyTrace],
+    timeline: Timeline,
+    clock: ClockMap,
+    pattern: re.Pattern[str],
+    sample_s: float,
 ) -> tuple[list[str], _Points]:
     parsed = {k: found for k, name in enumerate(timeline.names) if (found := pattern.fullmatch(name))}
     rows = np.flatnonzero(np.isin(timeline.name_index, list(parsed)))
@@ -167,14 +172,13 @@ def _points(
             slug="no-such-slices",
         )
     start_ns, end_ns = clock.apply(timeline.start_ns[rows]), clock.apply(timeline.end_ns[rows])
-    held = [integrate_energy(trace, start_ns, end_ns) for trace in traces]
+    energy_j, covered_s = integrate_slices(traces, start_ns, end_ns, sample_s)
     span_s = (end_ns - start_ns) * 1e-9
-    whole = (np.min([part.covered_s for part in held], axis=0) >= span_s - _WHOLE) & (span_s > 0)
+    whole = (covered_s >= span_s - _WHOLE) & (span_s > 0)
     found = [parsed[int(name)] for name in timeline.name_index[rows]]
     layers = list(dict.fromkeys(match["layer"] for match in found))
     passes = np.array([float(match.groupdict().get("n") or 1) for match in found])
     middle_s = (start_ns - start_ns[0]).astype(np.float64) * 1e-9 + 0.5 * span_s
-    energy_j = np.sum([part.energy_j for part in held], axis=0)
     keep = whole & (passes > 0)
     return layers, _Points(
         layer=np.array([layers.index(match["layer"]) for match in found], np.int64)[keep],

@@ -17,6 +17,7 @@ from joulemap.analysis.efficiency.figures import ops_per_watt, rate_per_watt
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.autocorrelation import correlated_mean_term
 from joulemap.analysis.intervals.uncertainty import estimate
+from joulemap.analysis.mapping.edge_energy import integrate_slices
 from joulemap.analysis.mapping.rows import energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.metrics import energy_delay_product, frames_per_joule
@@ -66,10 +67,10 @@ def measure_units(
             slug="no-such-slices",
         )
     start_ns, end_ns = clock.apply(timeline.start_ns[rows]), clock.apply(timeline.end_ns[rows])
-    held = [integrate_energy(trace, start_ns, end_ns) for trace in traces]
+    energy_j, covered_s = integrate_slices(traces, start_ns, end_ns, known[0].sample_s)
     duration_s = (end_ns - start_ns) * 1e-9
-    whole = np.min([part.covered_s for part in held], axis=0) >= duration_s - _WHOLE
-    energy_j, duration_s = np.sum([part.energy_j for part in held], axis=0)[whole], duration_s[whole]
+    whole = covered_s >= duration_s - _WHOLE
+    energy_j, duration_s = energy_j[whole], duration_s[whole]
     units = int(energy_j.size)
     latency_s = float(duration_s.mean()) if units else None
     energy = _mean_energy(traces, energy_j, duration_s, known)
