@@ -55,9 +55,7 @@ def test_the_case_of_the_methods_is_reproduced() -> None:
     assert 0.009 <= float(np.median(widths)) <= 0.013
 
 
-@pytest.mark.parametrize(
-    ("noise", "pilot", "wanted"), [(0.01, 300, 0.05), (0.02, 600, 0.06), (0.005, 150, 0.03)]
-)
+@pytest.mark.parametrize(("noise", "pilot", "wanted"), [(0.01, 300, 0.05), (0.02, 600, 0.06), (0.005, 150, 0.03)])
 def test_the_planned_number_of_runs_is_the_number_needed(noise: float, pilot: int, wanted: float) -> None:
     """Rows that the pilot knows to a few percent: what is planned for them is measured, and reaches what was wanted."""
     case = Case(name="", noise=noise, runs=pilot)

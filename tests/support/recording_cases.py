@@ -111,7 +111,9 @@ LAYER_CASES = [
     *(LayerCase(case=replace(case, noise=NOISE.get(case.name, case.noise))) for case in NAMED),
     LayerCase(case=Case(name="random schedules", random_schedule=True, runs=250), own_ideal=True),
     LayerCase(case=Case(name="clock: offset within 100 us", offset_s=100e-6), relate=stated),
-    LayerCase(case=Case(name="clock: offset within 100 us, drift 50 ppm", offset_s=100e-6, drift_ppm=50), relate=stated),
+    LayerCase(
+        case=Case(name="clock: offset within 100 us, drift 50 ppm", offset_s=100e-6, drift_ppm=50), relate=stated
+    ),
     LayerCase(case=Case(name="clock: marks of 2 us, drift 50 ppm", offset_s=10.0, drift_ppm=50), relate=marked),
     LayerCase(case=Case(name="clock: unknown, by likelihood", offset_s=0.1, drift_ppm=50), relate=likeliest),
 ]
@@ -184,7 +186,9 @@ def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, f
             (describe_trace(trace), MeterErrors()), pattern="{layer} x{k} n{n}",
         )  # fmt: skip
         centre = np.mean([(row.start_ns + row.end_ns) * 0.5e-9 for row in slices])
-        design = [np.append(line[:-1], line[-1] - centre * line[-1] / mid) for line, mid in zip(design, middles, strict=True)]
+        design = [
+            np.append(line[:-1], line[-1] - centre * line[-1] / mid) for line, mid in zip(design, middles, strict=True)
+        ]
         lines = np.array(design) / np.array(scale)[:, None]
         lines /= (norm := np.linalg.norm(lines, axis=0))
         ideal = 1.959963984540054 * np.sqrt(np.diag(np.linalg.inv(lines.T @ lines))) / norm
@@ -225,7 +229,7 @@ def tracks_study(draws: int, *, first: int = 0) -> Study:
         begins = np.sort(rng.integers(0, end_ns - 400_000_000, 30))
         other = [
             Slice(name="copy", start_ns=int(at), end_ns=int(at) + int(rng.integers(50, 150)) * 1_000_000, track="dma")
-            for at in begins[:: 2]
+            for at in begins[::2]
         ]
         other = [s for k, s in enumerate(other) if k == 0 or s.start_ns >= other[k - 1].end_ns]
         timeline = Timeline.from_slices(METER_CLOCK, [*own, *other])

@@ -120,9 +120,7 @@ def map_drawn(drawn: Drawn, clock: ClockMap | None = None) -> EnergyMap:
     return map_energy([drawn.trace], drawn.timeline, clock, drawn.errors, request=MapRequest())
 
 
-def run_study(
-    case: Case, draws: int, counted: Counted, *, seed: int = 1, first: int = 0, ideal: bool = True
-) -> Study:
+def run_study(case: Case, draws: int, counted: Counted, *, seed: int = 1, first: int = 0, ideal: bool = True) -> Study:
     """Returns the counts of a case over seeded draws.
 
     Args:

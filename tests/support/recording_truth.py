@@ -185,9 +185,7 @@ def _sample(
         value = value + noise_w * _noise(case.memory, value.size, rng)
     value = value * (1.0 + rng.uniform(-case.gain, case.gain)) + rng.uniform(-case.offset_w, case.offset_w)
     kernel = SensorKernel(kind=kind, window_s=0.0 if case.counter_j or case.point else window_s)
-    channel = Channel(
-        name="power", boundary=Boundary.RAIL, provenance=Provenance.MEASURED_SAMPLED, kernel=kernel
-    )
+    channel = Channel(name="power", boundary=Boundary.RAIL, provenance=Provenance.MEASURED_SAMPLED, kernel=kernel)
     trace = EnergyTrace(
         clock=METER_CLOCK,
         channel=channel,

@@ -102,8 +102,10 @@ def estimate_idle(
     span_s = (end_ns - begin_ns) * 1e-9
     value_w = float(energy_j.sum() / span_s.sum())
     powers_w, at_s = _parts(traces, begin_ns, end_ns, facts.step_s)
-    noise_w, dof = _spread(powers_w)
-    drift_w, drift_std_w = _drift(powers_w, at_s, 0.5e-9 * (traces[0].start_ns + traces[0].end_ns))
+    middle_s = 0.5e-9 * (traces[0].start_ns + traces[0].end_ns)
+    drift_w, drift_std_w = _drift(powers_w, at_s, middle_s)
+    steady_w = powers_w if drift_w is None else np.where(at_s < middle_s, powers_w + drift_w, powers_w)
+    noise_w, dof = _spread(steady_w)  # what drifted is a line of its own
     power = estimate(
         value_w,
         _terms(value_w, noise_w, (dof, drift_w), errors),
@@ -157,9 +159,7 @@ def _drift_std(drift_w: float | None) -> float:
     return 0.0 if drift_w is None else 0.5 * abs(drift_w) / math.sqrt(3.0)
 
 
-def _terms(
-    value_w: float, noise_w: float, moved: tuple[float, float | None], errors: MeterErrors
-) -> tuple[Term, ...]:
+def _terms(value_w: float, noise_w: float, moved: tuple[float, float | None], errors: MeterErrors) -> tuple[Term, ...]:
     dof, drift_w = moved
     return (
         Term(name="gain", std=abs(value_w) * errors.gain_std, rectangular=errors.rectangular),
@@ -227,4 +227,3 @@ def _remarks(value_w: float, drift_w: float | None, drift_std_w: float) -> tuple
         f" {drift_std_w:.2g} W (1 sd); half of it is in every energy above idle"
     )
     return (Finding(slug="idle_drifted", severity=Severity.WARNING, message=message),)
-

@@ -61,16 +61,16 @@ def find_impossible_power(trace: EnergyTrace, facts: TraceFacts, limit_w: float 
         (f"beyond {physical_w:g} W, more than a {trace.channel.boundary} can draw", physical_w, 1.0),
     ]
     if limit_w is not None and _OVER * limit_w < physical_w:
-        cases.append((f"beyond {_OVER:g} times the limit of {limit_w:g} W that the source states", _OVER * limit_w, 1.0))
+        cases.append(
+            (f"beyond {_OVER:g} times the limit of {limit_w:g} W that the source states", _OVER * limit_w, 1.0)
+        )
     findings = []
     for what, edge_w, side in cases:
         count, first, worst = _beyond(trace, edge_w, side)
         if count:
             message = f"{name}: {count} of {trace.n} samples are {what} (worst {worst:.6g} W); they are in every figure"
             span = f"sample {first}"
-            findings.append(
-                Finding(slug="impossible_power", severity=Severity.WARNING, message=message, span=span)
-            )
+            findings.append(Finding(slug="impossible_power", severity=Severity.WARNING, message=message, span=span))
     return tuple(findings)
 
 

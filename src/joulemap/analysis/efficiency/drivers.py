@@ -46,9 +46,7 @@ def split_trace(trace: EnergyTrace, lanes: Sequence[Lane]) -> PowerSplit | None:
     power_w = (held.energy_j / length_s)[seen]
     if "frequency_hz" in drive:
         drive.pop("utilisation", None)
-    return split_power(
-        power_w, boundary=trace.channel.boundary, **{key: value[seen] for key, value in drive.items()}
-    )
+    return split_power(power_w, boundary=trace.channel.boundary, **{key: value[seen] for key, value in drive.items()})
 
 
 def _pick(lanes: Sequence[Lane], trace: EnergyTrace, what: str, unit: str) -> Lane | None:

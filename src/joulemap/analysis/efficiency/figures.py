@@ -86,9 +86,7 @@ def sum_energy(parts: Sequence[Quantity], *, shared: float = 0.0) -> Quantity:
     terms = [_own(part, shared, at) for at, part in enumerate(known)]
     value = math.fsum(part.value for part in known)
     terms.append(Term(name="shared", std=abs(value) * shared))
-    return estimate(
-        value, terms, provenance=weakest(part.provenance for part in known), boundary=known[0].boundary
-    )
+    return estimate(value, terms, provenance=weakest(part.provenance for part in known), boundary=known[0].boundary)
 
 
 def subtract_energy(whole: Estimate, part: Estimate, *, shared: float = 0.0) -> Estimate:

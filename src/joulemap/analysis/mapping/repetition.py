@@ -320,4 +320,3 @@ def _map(
         findings=findings,
         per="pass",
     )
-

@@ -97,9 +97,11 @@ def placed_std_s(clock: ClockMap, timeline: Timeline) -> float:
 
 def _rounded_s(clock: ClockMap) -> float:
     tick_s = max(clock.source.resolution_ns, clock.target.resolution_ns) * 1e-9
-    return math.hypot(clock.source.resolution_ns, clock.target.resolution_ns) * 1e-9 / math.sqrt(12.0) if (
-        tick_s > _TICK_S
-    ) else 0.0
+    return (
+        math.hypot(clock.source.resolution_ns, clock.target.resolution_ns) * 1e-9 / math.sqrt(12.0)
+        if (tick_s > _TICK_S)
+        else 0.0
+    )
 
 
 def place_rows(

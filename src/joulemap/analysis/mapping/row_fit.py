@@ -84,7 +84,6 @@ class RowFit:
         robust = float(weight_s @ self.robust[own, own] @ weight_s) if self.robust is not None else 0.0
         return max(plain, robust, 0.0)
 
-
     def corrected(self, others_w: Matrix) -> RowFit:
         """Returns the fit freed of what errors in its design did to it, as further errors of the same size do it again.
 
@@ -228,8 +227,10 @@ def _autoregression(residual: Matrix) -> Matrix:
     best, chosen, left = 0.0, np.empty(0), 1.0
     phi = np.empty(0)
     for order in range(1, most + 1):  # Durbin and Levinson
-        reflect = (correlation[order] - float(phi @ correlation[order - 1 : 0 : -1])) / left if order > 1 else (
-            correlation[1]
+        reflect = (
+            (correlation[order] - float(phi @ correlation[order - 1 : 0 : -1])) / left
+            if order > 1
+            else (correlation[1])
         )
         phi = np.append(phi - reflect * phi[::-1], reflect)
         left *= max(1.0 - reflect**2, 1e-12)

@@ -129,7 +129,9 @@ def separate_rows(
     clock = place_rows(windows, stretches, groups, doubt=doubt, origin_ns=trace.start_ns, noise_std_j=noise_j)
     rows = build_samples(windows, stretches, groups, clock.shift_ns)
     fit = fit_rows(rows, noise_j, clock.aside)
-    others = [fit_rows(build_samples(windows, other, groups, clock.shift_ns), noise_j, clock.aside) for other in redrawn]
+    others = [
+        fit_rows(build_samples(windows, other, groups, clock.shift_ns), noise_j, clock.aside) for other in redrawn
+    ]
     if others:
         fit = fit.corrected(np.array([other.power_w for other in others]))
     return _told(rows, fit, groups, (clock, windows, weight, stretches.inside_s))
@@ -144,9 +146,7 @@ def _middle(slices: GroupedSlices, most: int) -> GroupedSlices:
     return replace(slices, **columns)
 
 
-def _steady(
-    windows: Windows, stretches: Stretches, groups: int
-) -> tuple[Stretches, float, tuple[Stretches, ...]]:
+def _steady(windows: Windows, stretches: Stretches, groups: int) -> tuple[Stretches, float, tuple[Stretches, ...]]:
     """Returns the stretches that the samples like best between stamps and mean schedule, and how far they moved.
 
     A mean schedule is as uncertain as its stamps jitter: further schedules say by how much.

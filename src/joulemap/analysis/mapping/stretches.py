@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from joulemap.trace.sweep import GroupedSlices
 
-__all__ = ["PathTable", "Stretches", "build_stretches", "find_period", "redraw_schedule", "stamp_jitter_s", "toward_mean_schedule"]
+__all__ = [
+    "PathTable",
+    "Stretches",
+    "build_stretches",
+    "find_period",
+    "redraw_schedule",
+    "stamp_jitter_s",
+    "toward_mean_schedule",
+]
 
 _MIN_RUNS = 8
 """Repetitions from which a mean schedule is a mean."""

@@ -90,7 +90,9 @@ def measure_units(
     span_s = float(end_ns[whole].max() - start_ns[whole].min()) * 1e-9 if units else 0.0
     if span_s > 0:
         told["units_per_s"] = units / span_s
-        figures["units_per_s_per_w"] = rate_per_watt(_mean_power(traces, (start_ns, end_ns), whole, known), units / span_s)
+        figures["units_per_s_per_w"] = rate_per_watt(
+            _mean_power(traces, (start_ns, end_ns), whole, known), units / span_s
+        )
     return told | {k: v.to_json() for k, v in figures.items()}
 
 

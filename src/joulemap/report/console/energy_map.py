@@ -67,7 +67,9 @@ def _table(rows: Sequence[MapTableRow], width: int, style: Style) -> list[str]:
     planned = any(row.runs for row in rows)
     nested = any(row.own and row.own != row.energy for row in rows)
     for dropped in _DROPPED:
-        columns = [c for c in _COLUMNS if c[0] not in dropped and (nested or c[1] != "own") and (planned or c[1] != "runs")]
+        columns = [
+            c for c in _COLUMNS if c[0] not in dropped and (nested or c[1] != "own") and (planned or c[1] != "runs")
+        ]
         widths = [max(len(title), *(len(getattr(row, field)) for row in rows)) for title, field, _ in columns]
         used = sum(widths) + len(_GAP) * (len(widths) - 1)
         if used <= width:

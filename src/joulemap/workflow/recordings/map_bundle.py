@@ -266,32 +266,36 @@ def _document(
     validity = worst([Validity(recordings.bundle.validity), Validity.DEGRADED if severe else Validity.VALID])
     clocks = [clock for clock in (mapped.clock,) if clock is not None]
     clocks += relate_hosts(recordings.load_markers())
-    return {
-        "schema": MAP_SCHEMA,
-        "schema_version": 1,
-        "tool": {"name": "joulemap", "version": __version__},
-        "run_id": recordings.bundle.run_id,
-        "validity": str(validity),
-        "findings": [finding.to_json() for finding in findings],
-        "bundle": folder,
-        "traces": list(mapped.trace_names),
-        "timeline": mapped.timeline_name or None,
-        "total_j": energy.total_j.to_json(),
-        "idle_j": energy.idle_j.to_json(),
-        "power_w": energy.power_w.to_json(),
-        "duration_s": energy.duration_s,
-        "busy_s": energy.busy_s,
-        "split": energy.split,
-        "concurrent_tracks": energy.concurrent,
-        "rows": [describe_row(row) | more for row, more in zip(energy.rows, mapped.extras.rows, strict=True)],
-        "groups": [describe_group(group) for group in energy.groups],
-        "least_squares": None if energy.fit is None else plain(energy.fit),
-        "rule": published.rule if published else energy.rule,
-        "metrics": dict(energy.metrics) | (published.metrics if published else {}),
-        "clocks": [clock.to_json() for clock in clocks],
-        "budget": [plain(line) for line in energy.budget],
-        "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},
-    } | mapped.extras.document | ({"per": energy.per} if energy.per else {})
+    return (
+        {
+            "schema": MAP_SCHEMA,
+            "schema_version": 1,
+            "tool": {"name": "joulemap", "version": __version__},
+            "run_id": recordings.bundle.run_id,
+            "validity": str(validity),
+            "findings": [finding.to_json() for finding in findings],
+            "bundle": folder,
+            "traces": list(mapped.trace_names),
+            "timeline": mapped.timeline_name or None,
+            "total_j": energy.total_j.to_json(),
+            "idle_j": energy.idle_j.to_json(),
+            "power_w": energy.power_w.to_json(),
+            "duration_s": energy.duration_s,
+            "busy_s": energy.busy_s,
+            "split": energy.split,
+            "concurrent_tracks": energy.concurrent,
+            "rows": [describe_row(row) | more for row, more in zip(energy.rows, mapped.extras.rows, strict=True)],
+            "groups": [describe_group(group) for group in energy.groups],
+            "least_squares": None if energy.fit is None else plain(energy.fit),
+            "rule": published.rule if published else energy.rule,
+            "metrics": dict(energy.metrics) | (published.metrics if published else {}),
+            "clocks": [clock.to_json() for clock in clocks],
+            "budget": [plain(line) for line in energy.budget],
+            "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},
+        }
+        | mapped.extras.document
+        | ({"per": energy.per} if energy.per else {})
+    )
 
 
 def describe_group(group: RowGroup) -> dict[str, object]:
