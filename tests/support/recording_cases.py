@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.repetition import map_repetitions
 from joulemap.analysis.mapping.sampling import describe_trace
+from joulemap.estimate import Estimate
 from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.trace import Slice, Timeline
 from joulemap.trace.sweep import GroupedSlices, Split, sweep_energy
@@ -137,71 +139,22 @@ def study_layers(what: LayerCase, draws: int, *, first: int = 0) -> Study:
     return run_study(what.case, draws, counted, first=first)
 
 
-def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, first: int = 0) -> Study:
-    """Returns the counts of METHODS 1.6: 10 Hz, k in 1, 5, 10, 20, ten seconds each, in random order.
+Asked = list[tuple[str, float, object, float]]
+TIMES = (1, 5, 10, 20)
 
-    The ideal knows the noise; a drift, where there is one, is a parameter to him as well.
+
+def repetition_study(draws: int, *, drift_w: float = 0.0, first: int = 0) -> Study:
+    """Returns the counts of METHODS 1.6: 10 Hz, k in 1, 5, 10, 20, ten seconds each, in random order, noise 1 %.
+
+    The ideal knows the noise; a drift is a parameter to him as well.
     """
-    duration_s, power_w = layer_schedule()
-    layers, times = duration_s.size, np.array([1, 5, 10, 20])
-    mean_w = float((duration_s * power_w).sum() / duration_s.sum())
-    configs = [(layer, int(k)) for layer in range(layers) for k in times]
-    rows: dict[str, Tally] = {f"l{k:02d}": Tally() for k in range(layers)} | {"pass": Tally()}
+    rows: dict[str, Tally] = defaultdict(Tally)
     shares, ratios = [], []
     for number in range(first, first + draws):
-        rng = np.random.default_rng((5, number))
-        order = rng.permutation(len(configs))
-        slices, edges, powers, at = [], [0.0], [], 1.0
-        edges.append(at)
-        powers.append(2.0)
-        design, scale, middles = [], [], []
-        for place in order:
-            layer, k = configs[place]
-            pass_s = duration_s.sum() + (k - 1) * duration_s[layer]
-            passes = max(int(10.0 / pass_s), 1)
-            energy = (duration_s * power_w).sum() + (k - 1) * duration_s[layer] * power_w[layer]
-            long_s = round(passes * pass_s * 1e9) * 1e-9
-            slices.append(
-                Slice(name=f"l{layer:02d} x{k} n{passes}", start_ns=round(at * 1e9), end_ns=round((at + long_s) * 1e9))
-            )
-            middle = at + 0.5 * long_s
-            at += long_s
-            edges.append(at)
-            powers.append(energy * passes / long_s + drift_w * middle)
-            line = np.zeros(layers + 2)
-            line[[0, 1 + layer, -1]] = 1.0, k - 1.0, pass_s * middle
-            design.append(line)
-            middles.append(middle)
-            scale.append(noise * mean_w * math.sqrt(0.1 * long_s) / passes)
-            at += 0.3
-            edges.append(at)
-            powers.append(2.0)
-        until = np.concatenate([[0.0], np.cumsum(np.array(powers) * np.diff(edges))])
-        stamps = np.arange(int(at / 0.1) + 1) * 0.1
-        sampled = np.diff(np.interp(stamps, edges, until)) / 0.1 + noise * mean_w * rng.standard_normal(stamps.size - 1)
-        trace = build_trace(sampled, period_s=0.1)
-        timeline = Timeline.from_slices(METER_CLOCK, slices)
-        told = map_repetitions(
-            [trace], timeline, ClockMap(source=METER_CLOCK, target=METER_CLOCK),
-            (describe_trace(trace), MeterErrors()), pattern="{layer} x{k} n{n}",
-        )  # fmt: skip
-        centre = np.mean([(row.start_ns + row.end_ns) * 0.5e-9 for row in slices])
-        design = [
-            np.append(line[:-1], line[-1] - centre * line[-1] / mid) for line, mid in zip(design, middles, strict=True)
-        ]
-        lines = np.array(design) / np.array(scale)[:, None]
-        lines /= (norm := np.linalg.norm(lines, axis=0))
-        ideal = 1.959963984540054 * np.sqrt(np.diag(np.linalg.inv(lines.T @ lines))) / norm
-        middle_w = drift_w * centre  # the energy asked for is that in the middle of the slices
-        hits = []
-        for row in told.rows:
-            layer = int(row.key[1:])
-            truth = duration_s[layer] * (power_w[layer] + middle_w)
-            hits.append((row.key, truth, row.energy_j, ideal[1 + layer]))
-        hits.append(("pass", (duration_s * (power_w + middle_w)).sum(), told.total_j, math.nan))
+        asked = _repeated(np.random.default_rng((5, number)), drift_w)
         held = 0
-        for key, truth, quantity, best in hits:
-            if not hasattr(quantity, "expanded"):
+        for key, truth, quantity, best in asked:
+            if not isinstance(quantity, Estimate):
                 rows[key].refused += 1
                 continue
             inside = abs(quantity.value - truth) <= quantity.expanded
@@ -210,9 +163,51 @@ def repetition_study(draws: int, *, noise: float = 0.01, drift_w: float = 0.0, f
             held += inside
             if math.isfinite(best):
                 ratios.append(quantity.expanded / best)
-        shares.append(held / len(hits))
+        shares.append(held / len(asked))
     name = "in place, 10 Hz, noise 1 %" + (", power drifts" if drift_w else "")
-    return Study(name=name, draws=draws, rows=rows, shares=tuple(shares), ratio=float(np.median(ratios)))
+    return Study(name=name, draws=draws, rows=dict(rows), shares=tuple(shares), ratio=float(np.median(ratios)))
+
+
+def _repeated(rng: np.random.Generator, drift_w: float) -> Asked:
+    """Returns what one recording of repetitions says beside the truth and the ideal."""
+    duration_s, power_w = layer_schedule()
+    noise_w = 0.01 * float((duration_s * power_w).sum() / duration_s.sum())
+    slices, edges, powers, lines = [], [0.0, 1.0], [2.0], []
+    for place in rng.permutation(duration_s.size * len(TIMES)):
+        layer, k = int(place) // len(TIMES), TIMES[int(place) % len(TIMES)]
+        pass_s = duration_s.sum() + (k - 1) * duration_s[layer]
+        passes = max(int(10.0 / pass_s), 1)
+        pass_j = (duration_s * power_w).sum() + (k - 1) * duration_s[layer] * power_w[layer]
+        at, long_s = edges[-1], round(passes * pass_s * 1e9) * 1e-9
+        middle_s = at + 0.5 * long_s
+        name = f"l{layer:02d} x{k} n{passes}"
+        slices.append(Slice(name=name, start_ns=round(at * 1e9), end_ns=round((at + long_s) * 1e9)))
+        edges += [at + long_s, at + long_s + 0.3]
+        powers += [pass_j * passes / long_s + drift_w * middle_s, 2.0]
+        line = np.zeros(duration_s.size + 4)
+        line[[0, 1 + layer, -3]], line[-2:] = (
+            (1.0, k - 1.0, pass_s),
+            (middle_s, noise_w * math.sqrt(0.1 * long_s) / passes),
+        )
+        lines.append(line)
+    until = np.concatenate([[0.0], np.cumsum(np.array(powers) * np.diff(edges))])
+    stamps = np.arange(int(edges[-1] / 0.1) + 1) * 0.1
+    sampled = np.diff(np.interp(stamps, edges, until)) / 0.1 + noise_w * rng.standard_normal(stamps.size - 1)
+    trace = build_trace(sampled, period_s=0.1)
+    told = map_repetitions(
+        [trace], Timeline.from_slices(METER_CLOCK, slices), ClockMap(source=METER_CLOCK, target=METER_CLOCK),
+        (describe_trace(trace), MeterErrors()), pattern="{layer} x{k} n{n}",
+    )  # fmt: skip
+    table = np.array(lines)
+    centre_s = float(table[:, -2].mean())
+    design = np.column_stack([table[:, :-3], table[:, -3] * (table[:, -2] - centre_s)]) / table[:, -1:]
+    norm = np.linalg.norm(design, axis=0)
+    ideal = 1.959963984540054 * np.sqrt(np.diag(np.linalg.inv((design / norm).T @ (design / norm)))) / norm
+    truth = duration_s * (power_w + drift_w * centre_s)  # what is asked for is that in the middle of the slices
+    asked: Asked = [
+        (row.key, float(truth[int(row.key[1:])]), row.energy_j, float(ideal[1 + int(row.key[1:])])) for row in told.rows
+    ]
+    return [*asked, ("pass", float(truth.sum()), told.total_j, math.nan)]
 
 
 def tracks_study(draws: int, *, first: int = 0) -> Study:

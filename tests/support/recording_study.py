@@ -19,7 +19,7 @@ from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.estimate import Estimate
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap
-from recording_truth import IDLE_W, METER_CLOCK, Case, Drawn, draw
+from recording_truth import METER_CLOCK, Case, Drawn, draw
 
 __all__ = ["Counted", "Study", "Tally", "ideal_half_widths", "map_drawn", "run_study", "share_bounds"]
 

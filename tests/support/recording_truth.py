@@ -165,19 +165,19 @@ def _sample(
     step_s = 1.0 / case.rate_hz
     window_s = case.window_s or step_s
     count = int(edges_s[-1] / step_s)
-    end_s = (np.arange(count) + 1) * step_s
-    begin_s = np.maximum(end_s - window_s, 0.0)
+    end_s = np.asarray((np.arange(count) + 1) * step_s, np.float64)
+    begin_s = np.asarray(np.maximum(end_s - window_s, 0.0), np.float64)
     kind, stamps = KernelKind.INTERVAL_MEAN, None
     if case.counter_j:
         kind = KernelKind.COUNTER
         jitter = rng.uniform(-0.2, 0.2, count + 1) * step_s
         at_s = np.rint((np.arange(count + 1) * step_s + np.abs(jitter)) * 1e9) * 1e-9
         read = np.floor(_energy(edges_s, power_w, at_s) / case.counter_j + rng.uniform()) * case.counter_j
-        begin_s, end_s = at_s[:-1], at_s[1:]
+        begin_s, end_s = np.asarray(at_s[:-1], np.float64), np.asarray(at_s[1:], np.float64)
         value, stamps = np.diff(read) / np.diff(at_s), np.rint(at_s * 1e9).astype(np.int64)
     elif case.point:
         kind = KernelKind.POINT
-        begin_s = end_s = np.arange(count) * step_s
+        begin_s = end_s = np.asarray(np.arange(count) * step_s, np.float64)
         value = power_w[np.clip(np.searchsorted(edges_s, begin_s, side="right") - 1, 0, power_w.size - 1)].copy()
     else:
         value = (_energy(edges_s, power_w, end_s) - _energy(edges_s, power_w, begin_s)) / (end_s - begin_s)

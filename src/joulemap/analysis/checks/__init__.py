@@ -1,1 +1,1 @@
-"""What a recording says of itself: idle baseline, counter against power, powers that cannot be. No files, no screens."""
+"""What a recording says of itself: idle baseline, counter against power, impossible power. No files."""

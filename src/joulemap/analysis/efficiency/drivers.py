@@ -44,9 +44,14 @@ def split_trace(trace: EnergyTrace, lanes: Sequence[Lane]) -> PowerSplit | None:
     for value in drive.values():
         seen &= np.isfinite(value)
     power_w = (held.energy_j / length_s)[seen]
-    if "frequency_hz" in drive:
-        drive.pop("utilisation", None)
-    return split_power(power_w, boundary=trace.channel.boundary, **{key: value[seen] for key, value in drive.items()})
+    given = {key: value[seen] for key, value in drive.items()}
+    return split_power(
+        power_w,
+        frequency_hz=given.get("frequency_hz"),
+        voltage_v=given.get("voltage_v"),
+        utilisation=given.get("utilisation"),
+        boundary=trace.channel.boundary,
+    )
 
 
 def _pick(lanes: Sequence[Lane], trace: EnergyTrace, what: str, unit: str) -> Lane | None:

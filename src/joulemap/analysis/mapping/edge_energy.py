@@ -24,8 +24,8 @@ def integrate_slices(
 ) -> tuple[Floats, Floats]:
     """Returns the energy of each slice, J, and the time of it that was seen, s.
 
-    What the edges took is given back where two samples to both sides of the slice were seen, and of means alone: between
-    points power is a straight line.
+    What the edges took is given back where two samples to both sides of the slice were seen, and of means alone:
+    between points power is a straight line.
 
     Args:
         traces: summed.

@@ -19,7 +19,7 @@ from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, 
 from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
 from joulemap.analysis.mapping.separation import separate_rows
 from joulemap.errors import NotComparableError
-from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
+from joulemap.estimate import Boundary, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
@@ -103,13 +103,15 @@ def map_energy(
     span = max(traces, key=lambda t: t.start_ns), min(traces, key=lambda t: t.end_ns)
     placed = place_slices(timeline, grouping, clock, (span[0].start_ns, span[1].end_ns))
     swept = _sum_swept([sweep_energy(trace, placed.slices, split=request.split) for trace in traces])
-    inputs = _inputs(traces, placed, swept, (facts, errors, rate, placed_std_s(clock, timeline), request.split), clock)
+    inputs = _inputs(
+        traces, placed, swept, (facts, errors, rate, placed_std_s(clock, timeline), (request.split, clock))
+    )
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
     total, power, budget = _total(inputs.known, told_as)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
     findings += _remarks(rows, placed, inputs, request.split)
-    idle = _idle(rows, swept, inputs)
+    idle = _idle(swept, inputs)
     return EnergyMap(
         total_j=total,
         idle_j=idle,
@@ -143,7 +145,7 @@ def _total(
     return total, total.scaled(1.0 / facts.seen_s), budget
 
 
-def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
+def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
     groups = range(swept.count.size)
@@ -228,10 +230,9 @@ def _inputs(
     traces: Sequence[EnergyTrace],
     placed: Placed,
     swept: Swept,
-    known: tuple[TraceFacts, MeterErrors, float, float, Split],
-    clock: ClockMap,
+    known: tuple[TraceFacts, MeterErrors, float, float, tuple[Split, ClockMap]],
 ) -> RowInputs:
-    facts, errors, rate, shift_s, split = known
+    facts, errors, rate, shift_s, (split, clock) = known
     groups = swept.count.size
     lost_s = np.zeros((groups, 2))
     for trace in traces:

@@ -91,7 +91,7 @@ def probe_edges(
     seen = np.divide(whole.count, here[0], out=np.zeros(groups), where=here[0] > 0)[:, None]
     moved_j: NDArray[np.float64] = (2.0 * here[1] - near[0][1] - near[1][1]) * seen
     edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
-    lost_j, share = _lost(traces, part, split, (here[1], near, seen), sample_s), _EDGE_NOISE
+    lost_j, share = _lost(traces, (part, split), (here[1], near, seen), sample_s), _EDGE_NOISE
     if traces[0].channel.kernel.kind is KernelKind.POINT:
         lost_j = _mixed_share(traces[0], part, groups)[:, None] * moved_j
         share = 1.0 / _RANDOM_SHARE
@@ -124,14 +124,13 @@ def _crowded(slices: GroupedSlices, groups: int, reach_s: float) -> NDArray[np.f
 
 def _lost(
     traces: Sequence[EnergyTrace],
-    part: GroupedSlices,
-    split: Split,
+    laid: tuple[GroupedSlices, Split],
     swept: tuple[NDArray[np.float64], list[tuple[NDArray[np.int64], NDArray[np.float64]]], NDArray[np.float64]],
     sample_s: float,
 ) -> NDArray[np.float64]:
     """Returns what samples on edges took from every group, (g, 2) J."""
     here, near, seen = swept
-    wide = [_swept(traces, part, split, sign * 2.0 * sample_s)[1] for sign in (1.0, -1.0)]
+    wide = [_swept(traces, *laid, sign * 2.0 * sample_s)[1] for sign in (1.0, -1.0)]
     once, twice = near[0][1] + near[1][1], wide[0] + wide[1]
     return np.asarray((once - here - 0.5 * twice) * seen, np.float64)
 

@@ -105,7 +105,7 @@ def map_repetitions(
         InputError: the pattern lacks a part, or fits no slice (``no-such-slices``).
     """
     facts, errors = known
-    layers, points = _points(traces, timeline, clock, compile_pattern(pattern), facts.sample_s)
+    layers, points = _points(traces, timeline, clock, (compile_pattern(pattern), facts.sample_s))
     short = points.duration_s * points.passes < _SAMPLES * facts.sample_s
     usable = [layer for layer in range(len(layers)) if np.unique(points.times[points.layer == layer]).size > 1]
     fit = None if bool(short.any()) else _fit(points, usable, facts)
@@ -116,7 +116,7 @@ def map_repetitions(
         return _map(clock, rows, (Unavailable(reason=reason),) * 2, (0.0, ()))
     told = _Told(facts=facts, errors=errors, traces=traces, monte_carlo=MonteCarlo())
     rows = tuple(
-        _row(name, points, k, (fit, length, 1 + usable.index(k)), told)
+        _row((name, k), points, (fit, length, 1 + usable.index(k)), told)
         if k in usable
         else _refused(name, points, k, "repetitions_missing")
         for k, name in enumerate(layers)
@@ -160,10 +160,10 @@ def _points(
     traces: Sequence[EnergyTrace],
     timeline: Timeline,
     clock: ClockMap,
-    pattern: re.Pattern[str],
-    sample_s: float,
+    asked: tuple[re.Pattern[str], float],
 ) -> tuple[list[str], _Points]:
-    parsed = {k: found for k, name in enumerate(timeline.names) if (found := pattern.fullmatch(name))}
+    pattern, sample_s = asked
+    parsed = {k: match for k, name in enumerate(timeline.names) if (match := pattern.fullmatch(name))}
     rows = np.flatnonzero(np.isin(timeline.name_index, list(parsed)))
     if not rows.size:
         raise InputError(
@@ -226,7 +226,8 @@ def _solve(design: Floats, asked: Floats) -> tuple[Floats, Floats, Floats]:
     return value / scale, inverse / np.outer(scale, scale), asked - scaled @ value
 
 
-def _row(name: str, points: _Points, layer: int, fits: tuple[_Slopes, _Slopes, int], told: _Told) -> MapRow:
+def _row(named: tuple[str, int], points: _Points, fits: tuple[_Slopes, _Slopes, int], told: _Told) -> MapRow:
+    name, layer = named
     fit, length, column = fits
     weight = np.zeros(fit.value.size)
     weight[column] = 1.0

@@ -123,15 +123,15 @@ def place_rows(
     if reach_s <= _NEGLIGIBLE * typical_s:
         return RowClock(shift_s=0.0, drift=0.0, aside=None, shift_ns=0.0, settled=True)
     finest_s = 0.25 * typical_s
-    first = _look(windows, stretches, rows, doubt, finest_s)
+    first = _look(windows, (stretches, rows), doubt, finest_s)
     if first is None:
-        aside = _aside(windows, stretches, rows, (0.0, 0.0), (at_s, doubt, noise_std_j))
+        aside = _aside(windows, (stretches, rows), (0.0, 0.0), (at_s, doubt, noise_std_j))
         return RowClock(shift_s=0.0, drift=0.0, aside=aside, shift_ns=0.0, settled=False)
     place = (first, 0.0)
     limit_s = 0.5 * max(float(np.median(windows.span_s)), finest_s)
     settled = reach_s < _PLACED * typical_s
     for step in range(_STEPS):
-        aside = _aside(windows, stretches, rows, place, (at_s, doubt, noise_std_j))
+        aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
         samples = build_samples(windows, stretches, rows, (place[0] + place[1] * at_s) * 1e9)
         fit = fit_rows(samples, noise_std_j, aside)
         move = float(np.clip(fit.aside[0], -limit_s, limit_s))
@@ -143,12 +143,12 @@ def place_rows(
         settled = settled or moved_s < _SETTLED * known_s
         if moved_s < 0.2 * _SETTLED * known_s + 1e-12:
             break
-    aside = _aside(windows, stretches, rows, place, (at_s, doubt, noise_std_j))
+    aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
     shift_ns: Floats | float = (place[0] + place[1] * at_s) * 1e9 if place[1] else place[0] * 1e9
     return RowClock(shift_s=place[0], drift=place[1], aside=aside, shift_ns=shift_ns, settled=settled)
 
 
-def _look(windows: Windows, stretches: Stretches, rows: int, doubt: ClockDoubt, finest_s: float) -> float | None:
+def _look(windows: Windows, laid: tuple[Stretches, int], doubt: ClockDoubt, finest_s: float) -> float | None:
     """Returns a first shift from a grid over what is possible; None when two places do alike or it is too wide."""
     reach_s = 3.5 * doubt.std_s
     step_s = min(finest_s, 0.25 * float(np.median(windows.span_s)))
@@ -159,7 +159,7 @@ def _look(windows: Windows, stretches: Stretches, rows: int, doubt: ClockDoubt, 
         return None
     some = windows.part(slice(max((windows.power_w.size - _SAMPLES) // 2, 0), (windows.power_w.size + _SAMPLES) // 2))
     grid = np.linspace(-reach_s, reach_s, count)
-    squares = np.array([residual_square(build_samples(some, stretches, rows, shift * 1e9)) for shift in grid])
+    squares = np.array([residual_square(build_samples(some, *laid, shift * 1e9)) for shift in grid])
     cost = some.power_w.size * np.log(np.maximum(squares, 1e-300)) + (grid / doubt.std_s) ** 2
     best = int(np.argmin(cost))
     inner = np.flatnonzero((cost[1:-1] < cost[:-2]) & (cost[1:-1] < cost[2:])) + 1
@@ -169,13 +169,12 @@ def _look(windows: Windows, stretches: Stretches, rows: int, doubt: ClockDoubt, 
 
 def _aside(
     windows: Windows,
-    stretches: Stretches,
-    rows: int,
+    laid: tuple[Stretches, int],
     place: tuple[float, float],
     known: tuple[Floats, ClockDoubt, float],
 ) -> Aside:
     """Returns how the samples answer to a further shift and drift, J/s and J, and the prior of both from here."""
-    at_s, doubt, noise_std_j = known
+    (stretches, rows), (at_s, doubt, noise_std_j) = laid, known
     shift_ns = (place[0] + place[1] * at_s) * 1e9
     power_w = fit_rows(build_samples(windows, stretches, rows, shift_ns), noise_std_j).power_w
     begin, end = windows.begin_ns - shift_ns, windows.end_ns - shift_ns

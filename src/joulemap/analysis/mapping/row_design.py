@@ -98,7 +98,7 @@ def build_windows(trace: EnergyTrace, stretches: Stretches, origin_ns: int, most
     if trace.edges_ns is not None:
         edges = (trace.edges_ns[index] - origin_ns).astype(np.float64)
     else:
-        edges = index * trace.step_ns + float(trace.start_ns - origin_ns)
+        edges = np.asarray(index * trace.step_ns + float(trace.start_ns - origin_ns), np.float64)
     seen = np.ones(last - first, np.bool_)
     for gap_begin, gap_end in trace.gaps:
         seen[max(int(gap_begin) - first, 0) : max(int(gap_end) - first, 0)] = False
@@ -107,11 +107,12 @@ def build_windows(trace: EnergyTrace, stretches: Stretches, origin_ns: int, most
     kernel = trace.channel.kernel
     begin, end = edges[:-1], edges[1:]
     if kernel.kind is KernelKind.POINT:
-        begin, end, span_s = begin, begin, (end - begin) * 1e-9
+        span_s = (end - begin) * 1e-9
+        end = begin
     else:
         step_s = float(np.median(end - begin)) * 1e-9
         if kernel.window_s > 0 and abs(kernel.window_s / step_s - 1.0) > _OWN_WINDOW:
-            begin = end - kernel.window_s * 1e9
+            begin = np.asarray(end - kernel.window_s * 1e9, np.float64)
         span_s = (end - begin) * 1e-9
     inside = seen & (begin >= stretches.start_ns[0] - 1.0)
     return Windows(

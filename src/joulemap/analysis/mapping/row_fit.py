@@ -2,9 +2,10 @@
 
 A weak prior (mean power +-100 %) keeps what the samples do not say finite and honest. An uncertain clock is one or two
 parameters more, with what is known of it as their prior. Where residuals follow each other they are taken for an
-autoregression and whitened, since neighbours that share an error tell their difference better than either value (a counter's
-readings are summed up again instead: each is off by its own rounding); what is left correlated widens the covariance by sums over neighbouring samples. Unlike the fit of a firmware run it knows no
-period, so it takes any slices.
+autoregression and whitened, since neighbours that share an error tell their difference better than either value; the
+readings of a counter are summed up again instead, each being off by its own rounding. What is left correlated widens
+the covariance by sums over neighbouring samples. Unlike the fit of a firmware run it knows no period, so it takes any
+slices.
 
 References:
     METHODS 1.5 in docs/methods.md. G. E. P. Box, G. M. Jenkins, G. C. Reinsel, Time Series Analysis (2008), 7.3
@@ -149,7 +150,7 @@ def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -
 def _inflation(phi: Matrix, noise_j: float, spread_j: float) -> float:
     if not phi.size:
         return 1.0
-    return min(max((noise_j / (1.0 - float(phi.sum())) / max(spread_j, 1e-300)) ** 2, 1e-3), 1e6)
+    return float(min(max((noise_j / (1.0 - float(phi.sum())) / max(spread_j, 1e-300)) ** 2, 1e-3), 1e6))
 
 
 def _summed(columns: Matrix) -> Matrix:

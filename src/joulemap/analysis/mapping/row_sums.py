@@ -58,7 +58,7 @@ def choose_sums(fit: RowFit, region_s: NDArray[np.float64], rows: Sequence[int])
         region_s: (rows + 1,) time of each row and between them inside the samples, s.
         rows: to be joined.
     """
-    left = [(row,) for row in rows]
+    left: list[tuple[int, ...]] = [(row,) for row in rows]
     found: list[tuple[int, ...]] = []
     while len(left) > 1:
         widths = [half_width(fit, region_s, group) for group in left]

@@ -288,4 +288,5 @@ def _excess(variance: Matrix, plain: Matrix, own: NDArray[np.bool_]) -> float:
 
 def _variances(fit: RowFit, regions: Sequence[int] | NDArray[np.int64]) -> Matrix:
     plain = np.diag(fit.covariance)[np.asarray(regions)]
-    return plain if fit.robust is None else np.maximum(plain, np.diag(fit.robust)[np.asarray(regions)])
+    robust = plain if fit.robust is None else np.diag(fit.robust)[np.asarray(regions)]
+    return np.asarray(np.maximum(plain, robust), np.float64)

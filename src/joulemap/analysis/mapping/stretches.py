@@ -57,6 +57,48 @@ class Stretches:
         return self.start_ns[own], self.end_ns[own]
 
 
+class _OpenRows:
+    """Slices that are open while a timeline is walked, and the stretches found so far."""
+
+    def __init__(self, rows: int) -> None:
+        self.found: list[tuple[int, int, int]] = []  # start, end, row
+        self.inside = np.zeros((rows, rows))
+        self._stack: list[tuple[int, int]] = []  # end, row
+        self._at = -(1 << 62)
+
+    @property
+    def innermost(self) -> int:
+        """Row of the slice that began last and is open; -1 for none."""
+        return self._stack[-1][1] if self._stack else -1
+
+    def begin(self, start: int, end: int, row: int) -> None:
+        """Opens a slice; rows below 0 are left out."""
+        if row < 0:
+            return
+        if self._stack:
+            self._put(start)
+        self._at = max(self._at, start)
+        if end == start:
+            self.found.append((start, start, row))
+        else:
+            self._stack.append((end, row))
+
+    def close(self, until: int) -> None:
+        """Closes what ends by an instant."""
+        while self._stack and self._stack[-1][0] <= until:
+            self._put(self._stack[-1][0])
+            while self._stack and self._stack[-1][0] <= self._at:  # ended while something inside it went on
+                self._stack.pop()
+
+    def _put(self, end: int) -> None:
+        if end > self._at:
+            row = self._stack[-1][1]
+            self.found.append((self._at, end, row))
+            for above in {open_row for _, open_row in self._stack}:
+                self.inside[above, row] += end - self._at
+            self._at = end
+
+
 def build_stretches(slices: GroupedSlices, origin_ns: int, rows: int, paths: PathTable | None = None) -> Stretches:
     """Returns where each row is innermost, counted from an origin so that floats hold every ns.
 
@@ -66,42 +108,15 @@ def build_stretches(slices: GroupedSlices, origin_ns: int, rows: int, paths: Pat
         rows: number of rows.
         paths: rows of paths; None when a slice's group is its row.
     """
-    found: list[tuple[int, int, int]] = []
-    stack: list[tuple[int, int]] = []  # end, row
-    inside = np.zeros((rows, rows))
-    at = -(1 << 62)
-
-    def put(end: int) -> None:
-        nonlocal at
-        if end > at:
-            row = stack[-1][1]
-            found.append((at, end, row))
-            for above in {open_row for _, open_row in stack}:
-                inside[above, row] += end - at
-            at = end
-
-    def close(until: int) -> None:
-        while stack and stack[-1][0] <= until:
-            put(stack[-1][0])
-            while stack and stack[-1][0] <= at:  # ended while something inside it went on
-                stack.pop()
-
+    open_rows = _OpenRows(rows)
     columns = (slices.start_ns.tolist(), slices.end_ns.tolist(), slices.group.tolist())
     for start, end, group in zip(*columns, strict=True):
-        if group < 0:
-            continue
-        close(start)
-        row = group if paths is None else paths.get((stack[-1][1] if stack else -1, group), -1)
-        if row < 0:
-            continue
-        if stack:
-            put(start)
-        at = max(at, start)
-        if end == start:
-            found.append((start, start, row))
-        else:
-            stack.append((end, row))
-    close(1 << 62)
+        if group >= 0:
+            open_rows.close(start)
+            row = group if paths is None else paths.get((open_rows.innermost, group), -1)
+            open_rows.begin(start, end, row)
+    open_rows.close(1 << 62)
+    found, inside = open_rows.found, open_rows.inside
     table = np.array(found, np.int64).reshape(-1, 3)
     return Stretches(
         start_ns=(table[:, 0] - origin_ns).astype(np.float64),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.analysis.checks.idle_baseline import IdleBaseline, above_idle
 from joulemap.analysis.efficiency.figures import ops_per_watt, rate_per_watt
@@ -68,7 +69,7 @@ def measure_units(
         )
     start_ns, end_ns = clock.apply(timeline.start_ns[rows]), clock.apply(timeline.end_ns[rows])
     energy_j, covered_s = integrate_slices(traces, start_ns, end_ns, known[0].sample_s)
-    duration_s = (end_ns - start_ns) * 1e-9
+    duration_s = np.asarray((end_ns - start_ns) * 1e-9, np.float64)
     whole = covered_s >= duration_s - _WHOLE
     energy_j, duration_s = energy_j[whole], duration_s[whole]
     units = int(energy_j.size)
@@ -98,8 +99,8 @@ def measure_units(
 
 def _mean_power(
     traces: Sequence[EnergyTrace],
-    spans: tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]],
-    whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    spans: tuple[NDArray[np.int64], NDArray[np.int64]],
+    whole: NDArray[np.bool_],
     known: tuple[TraceFacts, MeterErrors],
 ) -> Quantity:
     """Returns mean power from the first unit's start to the last one's end, rests between them included, W."""
@@ -121,8 +122,8 @@ def _mean_power(
 
 def _mean_energy(
     traces: Sequence[EnergyTrace],
-    energy_j: np.ndarray[tuple[int], np.dtype[np.float64]],
-    duration_s: np.ndarray[tuple[int], np.dtype[np.float64]],
+    energy_j: NDArray[np.float64],
+    duration_s: NDArray[np.float64],
     known: tuple[TraceFacts, MeterErrors],
 ) -> Quantity:
     if energy_j.size < 2:

@@ -156,7 +156,7 @@ def map_recording(
         energy = map_in_place(laid, request.work)
     else:
         energy = map_energy(traces, timeline, clock, meter, request=request.map)
-    extras = measure_extras(recordings, entry, laid, energy, request.work)
+    extras = measure_extras((recordings, entry), laid, energy, request.work)
     if request.per:
         energy = replace(energy, metrics=measure_per(laid, extras, request.per, request.work))
     mapped = MappedRecording(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from joulemap.analysis.checks.cross_check import compare_counter, pair_counters
@@ -84,8 +83,8 @@ class MapExtras:
     """
 
     idle: IdleBaseline | None
-    rows: tuple[Mapping[str, object], ...]
-    document: Mapping[str, object] = field(default_factory=dict)
+    rows: tuple[dict[str, object], ...]
+    document: dict[str, object] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
 
@@ -101,18 +100,17 @@ def map_in_place(laid: Laid, work: WorkRequest) -> EnergyMap:
 
 
 def measure_extras(
-    recordings: RecordingBundle, entry: RecordingEntry, laid: Laid, energy: EnergyMap, work: WorkRequest
+    source: tuple[RecordingBundle, RecordingEntry], laid: Laid, energy: EnergyMap, work: WorkRequest
 ) -> MapExtras:
     """Returns what goes beside the map.
 
     Args:
-        recordings: of the bundle.
-        entry: recording of the traces.
+        source: recordings of the bundle, and the one of the traces.
         laid: the traces and their timeline.
         energy: their map.
         work: what is asked.
     """
-    facts, meter = laid.known
+    (recordings, entry), (facts, meter) = source, laid.known
     lanes = recordings.load_lanes()
     findings: list[Finding] = []
     for trace in laid.traces:
