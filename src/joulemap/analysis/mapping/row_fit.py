@@ -29,6 +29,8 @@ __all__ = ["Aside", "RowFit", "fit_rows", "residual_square"]
 _MIN_CLUSTERS = 40
 _ROUNDS = 12
 _REFITS = 3
+_CURVED = 0.35
+"""How far off a straight extrapolation of the effect of errors in the design is taken to be, 1 sd, relative."""
 _SINGULAR = 1e-11
 """Weight of the prior that rounding asks for where samples hold no noise at all."""
 _ORDER = 8
@@ -95,7 +97,7 @@ class RowFit:
             J. R. Cook and L. A. Stefanski, J. Am. Stat. Assoc. 89 (1994) (simulation and extrapolation).
         """
         moved_w = others_w.mean(axis=0) - self.power_w
-        spread_w = np.cov(others_w.T)
+        spread_w = np.cov(others_w.T) + _CURVED**2 * np.outer(moved_w, moved_w)
         covariance = self.covariance.copy()
         covariance[: moved_w.size, : moved_w.size] += spread_w * (1.0 + 1.0 / others_w.shape[0])
         robust = None if self.robust is None else self.robust.copy()
@@ -150,7 +152,8 @@ def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -
 def _inflation(phi: Matrix, noise_j: float, spread_j: float) -> float:
     if not phi.size:
         return 1.0
-    return float(min(max((noise_j / (1.0 - float(phi.sum())) / max(spread_j, 1e-300)) ** 2, 1e-3), 1e6))
+    share: float = noise_j / (1.0 - float(phi.sum())) / max(spread_j, 1e-300)
+    return min(max(share * share, 1e-3), 1e6)
 
 
 def _summed(columns: Matrix) -> Matrix:
