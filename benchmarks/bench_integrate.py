@@ -1,6 +1,6 @@
-"""Exact integration against the limits of memory and against numpy: targets A1, A2, A3, A4, A7, A8.
+"""Exact integration against the limits of memory, numpy and pandas: targets A1 to A8.
 
-Run: python benchmarks/bench_integrate.py [--samples 2e8] [--slices 1e6] [--rounds 5]   (6 GB and two minutes)
+Run: python benchmarks/bench_integrate.py [--samples 2e8] [--slices 1e6] [--rounds 5]   (6 GB and four minutes)
 
 Data: 80..120 W uniform noise with a 150 W square wave, float32, 2 MS/s; slices start anywhere and last 1 us to 100 ms
 (log-uniform), so they overlap. A8 takes log-normal power over many decades, where a plain prefix sum fails, and
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import math
 import multiprocessing
 import subprocess
@@ -93,7 +94,6 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
     few = draw_slices(max(1, slices // 10), samples * STEP_NS)
     many = draw_slices(slices, samples * STEP_NS)
     prepared = prepare_uniform(few)
-    step_s = STEP_NS * 1e-9
 
     def kernel() -> None:
         index, offset_ns, order, opened, energy = prepared
@@ -101,22 +101,12 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
             trace.power_w, float(STEP_NS), index, offset_ns, order, trace.runs, False, 0.0, opened, energy
         )
 
-    def cumsum_gather() -> Floats:
-        prefix = np.empty(samples + 1)
-        prefix[0] = 0
-        np.cumsum(power_w, dtype=np.float64, out=prefix[1:])
-        at = []
-        for bounds in many:
-            index, rest = np.divmod(bounds - START_NS, STEP_NS)
-            at.append(prefix[index] + rest / STEP_NS * power_w[index])
-        return (at[1] - at[0]) * step_s
-
     calls = {
         "read": lambda: read_all(trace.power_w),
         "kernel": kernel,
         "whole": lambda: integrate_energy(trace, *many, backend="numba"),
         "numpy": lambda: integrate_energy(trace, *many, backend="numpy"),
-        "cumsum": cumsum_gather,
+        "cumsum": functools.partial(cumsum_gather, power_w, many),
     }
     taken = time_in_turn(calls, rounds=rounds)
     print(f"  read {samples / taken['read'] / 1e9:.2f} Gsample/s; whole {taken['whole']:.3f} s; {slices:.0e} slices")
@@ -130,6 +120,62 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
     print_ratio("A3 np.cumsum + gather / whole", ratio, target=">= 8", met=judge(samples, ratio >= 8))
     ratio = taken["cumsum"] / taken["numpy"]
     print_ratio("   np.cumsum + gather / our numpy reference", ratio, target="", met=None)
+
+    count = 10 * slices
+    unsorted = draw_slices(count, samples * STEP_NS)
+    calls = {
+        "whole": lambda: integrate_energy(trace, *unsorted, backend="numba"),
+        "cumsum": functools.partial(cumsum_gather, power_w, unsorted),
+    }
+    taken = time_in_turn(calls, rounds=rounds)
+    ratio = taken["cumsum"] / taken["whole"]
+    label = f"A6 np.cumsum + gather / whole, {count:.0e} unsorted slices"
+    print_ratio(label, ratio, target=">= 2.5", met=judge(samples, ratio >= 2.5))
+
+
+def cumsum_gather(power_w: NDArray[np.float32], slices: tuple[Ints, Ints]) -> Floats:
+    """What numpy's users write: a float64 prefix sum, read at both bounds with their fractions."""
+    prefix = np.empty(power_w.size + 1)
+    prefix[0] = 0
+    np.cumsum(power_w, dtype=np.float64, out=prefix[1:])
+    at = []
+    for bounds in slices:
+        index, rest = np.divmod(bounds - START_NS, STEP_NS)
+        at.append(prefix[index] + rest / STEP_NS * power_w[index])
+    return (at[1] - at[0]) * (STEP_NS * 1e-9)
+
+
+def run_speed_frames(samples: int, slices: int, rounds: int) -> None:
+    """A5: what users of data frames write, a prefix sum looked up by merge_asof; both must say the same first."""
+    label = f"A5 pandas merge_asof on a prefix / whole, {samples:.0e} samples"
+    if importlib.util.find_spec("pandas") is None:
+        print_ratio(label, float("nan"), target=">= 10", met=None)
+        return
+    import pandas as pd
+
+    power_w = draw_power(samples)
+    trace = build_trace(power_w)
+    many = draw_slices(slices, samples * STEP_NS)
+
+    def merge_asof() -> Floats:
+        frame = pd.DataFrame({"k": np.arange(samples, dtype=np.int64), "power_w": power_w})
+        frame["before"] = frame.power_w.astype("f8").cumsum() - frame.power_w
+        at = []
+        for bounds in many:
+            index, rest = np.divmod(bounds - START_NS, STEP_NS)
+            query = pd.DataFrame({"k": index, "part": rest / STEP_NS, "row": np.arange(slices)}).sort_values("k")
+            found = pd.merge_asof(query, frame, on="k")
+            out = np.empty(slices)
+            out[found.row.to_numpy()] = (found.before + found.part * found.power_w).to_numpy()
+            at.append(out)
+        return (at[1] - at[0]) * (STEP_NS * 1e-9)
+
+    own = integrate_energy(trace, *many, backend="numba").energy_j
+    assert np.allclose(merge_asof(), own, rtol=1e-5, atol=1e-9)
+    calls = {"whole": lambda: integrate_energy(trace, *many, backend="numba"), "pandas": merge_asof}
+    taken = time_in_turn(calls, rounds=rounds)
+    ratio = taken["pandas"] / taken["whole"]
+    print_ratio(label, ratio, target=">= 10", met=judge(10 * samples, ratio >= 10))
 
 
 def prepare_uniform(slices: tuple[Ints, Ints]) -> tuple[Ints, Floats, Ints, Floats, Floats]:
@@ -279,9 +325,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     run_threshold(arguments.rounds)
-    print(f"{'what':<62} {'ratio':>9}   target")
+    print(f"{'what':<62} {'target':<12} {'ratio':>9}")
     run_speed(arguments.samples, arguments.slices, arguments.rounds)
     run_speed_edges(arguments.samples, arguments.slices, arguments.rounds)
+    run_speed_frames(arguments.samples // 10, arguments.slices, arguments.rounds)
     run_accuracy(min(arguments.samples, 2_000_000))
     memory_mib = measure_memory(arguments.samples, arguments.slices)
     limit_mib = 32 + 96 * arguments.slices / 2**20

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ratios import print_ratio
+
 from joulemap.firmware.boards.base import Board
 from joulemap.firmware.boards.registry import board
 from joulemap.firmware.stages.bench import Bench
@@ -122,7 +124,9 @@ def main() -> None:
     print(f"  {'all':<30}{begin_s + wall_s:8.3f} s")
     print(f"  {'guest emulation':<30}{emulation_s:8.3f} s")
     ours_s = begin_s + wall_s - emulation_s
-    print(f"  {'outside the emulation':<30}{ours_s:8.3f} s, target {LIMIT_S:.0f} s: ratio {ours_s / LIMIT_S:.2f}")
+    print(f"  {'outside the emulation':<30}{ours_s:8.3f} s")
+    ratio = ours_s / LIMIT_S
+    print_ratio(f"profile outside the emulation / {LIMIT_S:.0f} s", ratio, target="<= 1", met=ratio <= 1)
 
 
 if __name__ == "__main__":

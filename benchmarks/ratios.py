@@ -26,6 +26,6 @@ def time_in_turn(calls: Mapping[str, Callable[[], object]], *, rounds: int = 5) 
 
 
 def print_ratio(label: str, ratio: float, *, target: str, met: bool | None) -> None:
-    """Prints one line: what, the ratio, its target and whether it was met (None: not comparable here)."""
-    verdict = {True: "met", False: "MISSED", None: "n/a"}[met]
-    print(f"{label:<62} {ratio:9.3g}   {target:<12} {verdict}", flush=True)
+    """Prints one line: id and what, its target, the ratio and whether it was met (None: not comparable here)."""
+    verdict = {True: "ok", False: "MISSED", None: "n/a"}[met]
+    print(f"{label:<62} {target:<12} {ratio:9.3g}   {verdict}", flush=True)

@@ -231,6 +231,8 @@ def test_a_model_that_does_not_fit_is_refused_before_the_build(tmp_path: Path, w
         ({"transport": "telepathy"}, "unknown-transport"),
         ({"instrument": "divining-rod"}, "instrument-unknown"),
         ({"repeats": 0}, "count-out-of-range"),
+        ({"repeats": 1001}, "count-out-of-range"),
+        ({"repeats": 10**18}, "count-out-of-range"),
         ({"count": 2**32}, "count-out-of-range"),
         ({"lockstep": False, "faults": fault_plan("no_ready")}, "flags-contradict"),
         ({"lockstep": False, "faults": fault_plan("no_go")}, "flags-contradict"),
@@ -303,10 +305,12 @@ def test_a_missing_model_is_an_input_error(tmp_path: Path) -> None:
     assert error.exit_code == 6
 
 
-def test_a_window_longer_than_the_rail_can_keep_is_refused_at_once(model: Path) -> None:
-    with open_profile(model, repeats=5, window_s=600.0) as context, pytest.raises(PowerError) as caught:
-        run_power(context)
+@pytest.mark.parametrize("asked", [{"window_s": 600.0}, {"count": 2**32 - 1}])
+def test_a_run_longer_than_the_rail_can_keep_is_refused_at_planning(model: Path, asked: dict[str, Any]) -> None:
+    with open_profile(model, repeats=5, **asked) as context, pytest.raises(PowerError) as caught:
+        power.plan_power_run(context)
     assert caught.value.slug == "window-too-long"
+    assert "1000 s" in caught.value.message
 
 
 def test_the_board_is_closed_whatever_happens(model: Path) -> None:

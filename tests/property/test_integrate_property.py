@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.trace import (
@@ -20,6 +23,7 @@ from joulemap.trace import (
     integrate_energy,
     integrate_offsets,
 )
+from joulemap.trace.resample import build_envelope
 
 powers = st.floats(2.0**-30, 2.0**20, width=32)
 
@@ -74,6 +78,26 @@ def test_both_backends_agree_to_twelve_digits(
     by_numba = integrate_energy(trace, start, end, backend="numba")
     assert by_numba.energy_j == pytest.approx(by_numpy.energy_j, rel=1e-12, abs=0)
     assert by_numba.covered_s.tolist() == by_numpy.covered_s.tolist()
+
+
+@settings(deadline=None)
+@given(case=cut_traces(), double=st.booleans(), negate=st.booleans())
+def test_an_envelope_is_the_same_in_one_pass_and_in_two(
+    case: tuple[EnergyTrace, np.ndarray[tuple[int], np.dtype[np.int64]]], double: bool, negate: bool
+) -> None:
+    trace, cuts = case
+    edges = np.unique(cuts)
+    if edges.size < 2:
+        return
+    power_w: NDArray[Any] = trace.power_w.astype(np.float64 if double else np.float32)
+    power_w[1::2] *= -1 if negate else 1
+    trace = dataclasses.replace(trace, power_w=power_w)
+    by_numpy = build_envelope(trace, edges, backend="numpy")
+    by_numba = build_envelope(trace, edges, backend="numba")
+    assert np.array_equal(by_numba.low_w, by_numpy.low_w, equal_nan=True)
+    assert np.array_equal(by_numba.high_w, by_numpy.high_w, equal_nan=True)
+    scale = float(np.abs(power_w).max())  # powers of both signs may cancel in a mean
+    assert by_numba.mean_w == pytest.approx(by_numpy.mean_w, rel=1e-12, abs=1e-12 * scale * negate, nan_ok=True)
 
 
 @settings(deadline=None)

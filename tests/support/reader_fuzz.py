@@ -1,272 +1,50 @@
-"""Mutants of recordings that know the structure, and what a reader may do with them.
+"""What a reader may do with a mutant, and the count of what it did.
 
-A mutant is read as the user would read it. Allowed: a recording, or an error that says what to do. Not allowed: any
-other exception, a changed input, memory beyond 64 MB plus eight times the file, time beyond one second plus one per
-megabyte.
+Allowed: a recording, or a typed error that says what to do. Not allowed: any other exception, a changed input, memory
+beyond 64 MB plus eight times the file, time beyond one second plus one per megabyte, no end at all.
+
+Time is what the processor spent on this process and on the children it waited for, never what the wall clock says: a
+loaded machine makes no reader late. A reader that does not come back is ended after 30 s of processor time, or after
+600 s of the wall clock when it waits for something that never comes; one stuck inside a library, where no signal is
+seen, ends the whole test process with a trace of its stack.
+
+Memory is the growth of this process's peak over what it held before a batch of eight reads, which together may not
+take more than one of them is allowed; for a reader that works in a child it is also the child's peak over that of a
+child which only imported its library.
 """
 
 from __future__ import annotations
 
-import copy
-import io
-import json
+import contextlib
+import faulthandler
 import random
-import re
-import struct
+import resource
+import signal
+import subprocess
+import sys
+import threading
 import time
-import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
-import numpy as np
-
+from fuzz_structures import mutate
 from joulemap.errors import FormatError, InputError, SetupError
 from joulemap.formats.base import Reader, ReadOptions
-from joulemap.formats.joulescope.jls_file import crc32c
+from joulemap.formats.readers import sniff_scores
 from joulemap.records.recording import Recording
+from reader_cases import Case
 
-__all__ = ["FuzzReport", "Mutator", "change_one_value", "different_values", "fuzz_reader"]
+__all__ = ["FuzzReport", "fuzz_case", "fuzz_reader"]
 
-_HOSTILE = (
-    "", "-", "nan", "NaN", "inf", "-inf", "1e999", "-1e308", "1_000", "0x10", "N/A", "[Not Supported]", "null", "{}",
-    "99999999999999999999999999", "-9223372036854775808", "9223372036854775807", "0", "-1", "1e-320", "1,5", "١٢",
-    '"', "'", "\\", "0" * 400, "9" * 400, "1.2.3", "TRUE", "<script>", "%s", "\x00", "é", "½",
-)  # fmt: skip
-_EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63)
-_FLOATS = (float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 1e-45, 0.0, -0.0)
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-
-
-def _is_text(body: bytes) -> bool:
-    return b"\0" not in body[:512] and sum(byte < 9 for byte in body[:512]) == 0
-
-
-class Mutator:
-    """Draws mutants of one seed.
-
-    Args:
-        seed: whole recording.
-        rng: of the draws.
-    """
-
-    def __init__(self, seed: bytes, rng: random.Random) -> None:
-        self._seed = seed
-        self._rng = rng
-        self._zip = seed.startswith(b"PK\x03\x04")
-        self._jls = seed.startswith(b"jlsfmt")
-        self._arrow = seed.startswith(b"ARROW1")
-        self._table = self._arrow or seed.startswith(b"PAR1")
-        self._text = not self._zip and _is_text(seed)
-        self._document = self._parse(seed)
-
-    @staticmethod
-    def _parse(seed: bytes) -> object | None:
-        if not seed.lstrip().startswith((b"{", b"[")):
-            return None
-        try:
-            document: object = json.loads(seed)
-        except ValueError:
-            return None
-        return document
-
-    def draw(self) -> bytes:
-        """Returns one mutant; one in twenty is damaged without regard to the structure."""
-        rng = self._rng
-        if rng.random() < 0.05:
-            return self._blunt(self._seed)
-        if self._document is not None and rng.random() < 0.5:
-            return self._leaves()
-        if self._zip:
-            return self._members()
-        if self._jls:
-            return self._chunks()
-        if self._table and rng.random() < 0.7:
-            return self._columns()
-        body = self._seed
-        for _ in range(rng.choice((1, 1, 1, 2, 3))):
-            body = self._tokens(body) if self._text else self._fields(body)
-        return body
-
-    def _blunt(self, body: bytes) -> bytes:
-        rng = self._rng
-        kind = rng.randrange(4)
-        if kind == 0:
-            return body[: rng.randrange(len(body) + 1)]
-        if kind == 1:
-            return bytes(rng.randrange(256) for _ in range(rng.randrange(200)))
-        at = rng.randrange(len(body) + 1)
-        if kind == 2:
-            return body[:at] + bytes(rng.randrange(256) for _ in range(rng.randrange(1, 64))) + body[at:]
-        return body[:at] + body[min(at + rng.randrange(1, 64), len(body)) :]
-
-    def _tokens(self, body: bytes) -> bytes:
-        rng = self._rng
-        text = body.decode("utf-8", "surrogateescape")
-        lines = text.split("\n")
-        at = rng.randrange(len(lines))
-        kind = rng.randrange(12)
-        if kind <= 4 and (numbers := list(_NUMBER.finditer(lines[at]))):
-            found = rng.choice(numbers)
-            new = (
-                rng.choice(_HOSTILE)
-                if kind <= 2
-                else str(rng.choice((1, -1)) * rng.randrange(10 ** rng.randrange(1, 20)))
-            )
-            lines[at] = lines[at][: found.start()] + new + lines[at][found.end() :]
-        elif kind == 5:
-            fields = lines[at].split(",")
-            del fields[rng.randrange(len(fields))]
-            lines[at] = ",".join(fields)
-        elif kind == 6:
-            lines.insert(at, lines[rng.randrange(len(lines))])
-        elif kind == 7:
-            del lines[at]
-        elif kind == 8:
-            other = rng.randrange(len(lines))
-            lines[at], lines[other] = lines[other], lines[at]
-        elif kind == 9:
-            lines.insert(at, rng.choice(("", "   ", "# x", "\x00", ",,,,,", "﻿", "a" * 5000)))
-        elif kind == 10:
-            return ("\r\n" if rng.random() < 0.5 else "\r").join(lines).encode("utf-8", "surrogateescape")
-        else:
-            spot = rng.randrange(len(lines[at]) + 1)
-            lines[at] = lines[at][:spot] + rng.choice(_HOSTILE) + lines[at][spot:]
-        return "\n".join(lines).encode("utf-8", "surrogateescape")
-
-    def _leaves(self) -> bytes:
-        """Returns the JSON document with one member or element changed, so that it stays a document."""
-        rng = self._rng
-        document = copy.deepcopy(self._document)
-        places: list[tuple[Any, Any]] = []
-        pending = [document]
-        while pending:
-            node = pending.pop()
-            items = (
-                list(node.items())
-                if isinstance(node, dict)
-                else list(enumerate(node))
-                if isinstance(node, list)
-                else []
-            )
-            places += [(node, key) for key, _ in items]
-            pending += [value for _, value in items if isinstance(value, (dict, list))]
-        if places:
-            node, key = rng.choice(places)
-            kind = rng.randrange(5)
-            if kind == 0:
-                del node[key]
-            elif kind == 1:
-                node[key] = rng.choice(_HOSTILE)
-            elif kind == 2:
-                node[key] = rng.choice((None, True, [], {}, 1e308, -1, 1 << 70, 10**400, float("nan")))
-            elif kind == 3:
-                node[key] = rng.randrange(10 ** rng.randrange(1, 20))
-            else:
-                other, where = rng.choice(places)
-                node[key] = copy.deepcopy(other[where]) if where in other or isinstance(other, list) else None
-        return json.dumps(document).encode()
-
-    def _fields(self, body: bytes) -> bytes:
-        rng = self._rng
-        out = bytearray(body)
-        if not out:
-            return bytes(out)
-        at = rng.randrange(len(out))
-        kind = rng.randrange(6)
-        if kind == 0:
-            out[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            width = rng.choice((1, 2, 4, 8))
-            edge = (rng.choice(_EDGES) & ((1 << 8 * width) - 1)).to_bytes(width, rng.choice(("little", "big")))
-            out[at : at + width] = edge
-        elif kind == 2:
-            at -= at % 4
-            out[at : at + 4] = struct.pack("<f", rng.choice(_FLOATS))
-        elif kind == 3:
-            at -= at % 8
-            out[at : at + 8] = struct.pack("<d", rng.choice(_FLOATS))
-        elif kind == 4:
-            block = bytes(out[at : at + rng.randrange(1, 64)])
-            out[at:at] = block
-        else:
-            del out[at : at + rng.randrange(1, 16)]
-        return bytes(out)
-
-    def _members(self) -> bytes:
-        """Returns the archive with one member changed and packed again, so that its checksums hold."""
-        rng = self._rng
-        with zipfile.ZipFile(io.BytesIO(self._seed)) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        name = rng.choice(list(members))
-        kind = rng.random()
-        if kind < 0.05:
-            del members[name]
-        elif kind < 0.1:
-            members[name + rng.choice(("2", "x", "/"))] = members.pop(name)
-        else:
-            body = members[name]
-            members[name] = self._tokens(body) if _is_text(body) else self._fields(body)
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", rng.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED))) as archive:
-            for member, body in members.items():
-                archive.writestr(member, body)
-        return out.getvalue()
-
-    def _columns(self) -> bytes:
-        """Returns the table with one column changed and written again, so that its encoding holds."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-        from pyarrow import ipc
-
-        rng = self._rng
-        source = pa.BufferReader(self._seed)
-        table = ipc.open_file(source).read_all() if self._arrow else pq.read_table(source)
-        at = rng.randrange(table.num_columns)
-        name = table.column_names[at]
-        values = table.column(at).to_pylist()
-        kind = rng.randrange(8)
-        if kind <= 3 and name != "s":
-            values[rng.randrange(len(values))] = rng.choice((*_FLOATS, None, 1e18, -5.0, 1e300))
-        elif kind == 4 and name != "s":
-            values = [0.0] * len(values)
-        elif kind == 5:
-            table = table.slice(0, rng.randrange(len(values)))
-            values = values[: table.num_rows]
-        elif kind == 6:
-            values = [str(value) for value in values]
-        else:
-            name += rng.choice(("", " ", "2"))
-        table = table.set_column(at, name, pa.array(values))
-        out = io.BytesIO()
-        if self._arrow:
-            with ipc.new_file(out, table.schema) as writer:
-                writer.write_table(table)
-        else:
-            pq.write_table(table, out, compression=rng.choice(("none", "snappy")))
-        return out.getvalue()
-
-    def _chunks(self) -> bytes:
-        """Returns the JLS file with one chunk changed and its checksums repaired."""
-        rng = self._rng
-        out = bytearray(self._seed)
-        chunks = []
-        at = 32
-        while at + 32 <= len(out):
-            (payload,) = struct.unpack_from("<I", out, at + 20)
-            chunks.append((at, payload))
-            at += 32 + (0 if payload == 0 else (payload + 4 + 7) // 8 * 8)
-        at, payload = rng.choice(chunks)
-        if payload and rng.random() < 0.8:
-            spot = at + 32 + rng.randrange(payload)
-            out[spot] = rng.randrange(256)
-            struct.pack_into("<I", out, at + 32 + payload, crc32c(bytes(out[at + 32 : at + 32 + payload])))
-        else:
-            spot = at + rng.randrange(28)
-            out[spot] ^= 1 << rng.randrange(8)
-            struct.pack_into("<I", out, at + 28, crc32c(bytes(out[at : at + 28])))
-        return bytes(out)
+_CPU_LIMIT_S = 30.0
+_WALL_LIMIT_S = 600.0
+_STUCK_S = 1800.0
+_MEMORY_B = 64 << 20
+_SNIFF_EVERY = 97
+_BATCH = 8
 
 
 @dataclass(slots=True)
@@ -275,15 +53,21 @@ class FuzzReport:
 
     Args:
         outcomes: how often each outcome came: ``read`` or the slug of an error.
-        failures: mutants that broke a promise, with what happened.
-        slowest_s: longest read, s of processor time beyond the allowance; negative when all were within.
-        largest_b: greatest growth of memory beyond the allowance, bytes.
+        doubted: mutants that were read with another set of findings than the seed.
+        failures: number of the mutant, and how it broke a promise.
+        slowest_s: longest read, s of processor time.
+        late_s: longest read beyond its allowance, s; negative when all were within.
+        growth_b: greatest growth of memory in one read, bytes.
+        excess_b: greatest growth beyond its allowance, bytes; negative when all were within.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[bytes, str]] = field(default_factory=list)
-    slowest_s: float = -1.0
-    largest_b: int = -(1 << 62)
+    doubted: int = 0
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    slowest_s: float = 0.0
+    late_s: float = -1.0
+    growth_b: int = 0
+    excess_b: int = -_MEMORY_B
 
     @property
     def total(self) -> int:
@@ -292,14 +76,52 @@ class FuzzReport:
 
     @property
     def reached(self) -> float:
-        """Share of mutants whose records were parsed: the reader gave a recording."""
+        """Share of mutants whose records were parsed, counted strictly: the reader gave a recording of them."""
         return self.outcomes["read"] / max(self.total, 1)
 
+    def line(self, name: str) -> str:
+        """Returns the figures as a row of a table."""
+        return (
+            f"{name},{self.total},{self.reached:.3f},{self.slowest_s:.3f},{self.growth_b / (1 << 20):.1f},"
+            f"{self.doubted},{len(self.failures)}"
+        )
 
-def _memory_b(key: str) -> int:
-    for line in Path("/proc/self/status").read_text("ascii").splitlines():
-        if line.startswith(key):
-            return int(line.split()[1]) * 1024
+
+class _HangError(BaseException):
+    """A read that does not end."""
+
+
+@contextlib.contextmanager
+def _limits() -> Iterator[None]:
+    """Ends a read that spends too much of the processor, or waits for ever."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        what = f"{_CPU_LIMIT_S:.0f} s of processor time" if number == signal.SIGPROF else f"{_WALL_LIMIT_S:.0f} s"
+        raise _HangError(f"does not end: {what} have passed")
+
+    before = [(number, signal.signal(number, stop)) for number in (signal.SIGPROF, signal.SIGALRM)]
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before:
+            signal.signal(number, handler)
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _spent_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _memory_b(key: str, process: str = "self") -> int:
+    try:
+        for line in Path(f"/proc/{process}/status").read_text("ascii").splitlines():
+            if line.startswith(key):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
     return 0
 
 
@@ -311,78 +133,166 @@ def _reset_peak() -> bool:
     return True
 
 
+class _Children:
+    """The greatest memory that any child of this thread has, beyond that of one that only imported the library."""
+
+    def __init__(self) -> None:
+        self._list = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+        self._own = Path("/proc/self/cmdline").read_bytes()
+        self._peak_b = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        command = "import numpy, pyjls, time; time.sleep(0.3)"
+        subprocess.run([sys.executable, "-I", "-c", command], check=True)
+        self._bare_b, self._peak_b = self._peak_b, 0
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.004):
+            for child in self._list.read_text("ascii").split():
+                if self._begun(child):
+                    self._peak_b = max(self._peak_b, _memory_b("VmHWM", child))
+
+    def _begun(self, child: str) -> bool:
+        """Returns whether a child runs its own program by now: before that, its memory is this process's."""
+        try:
+            return Path(f"/proc/{child}/cmdline").read_bytes() not in (self._own, b"")
+        except OSError:
+            return False
+
+    def growth_b(self) -> int:
+        """Returns the growth since the last call, bytes."""
+        peak_b, self._peak_b = self._peak_b, 0
+        return max(peak_b - self._bare_b, 0)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
 def fuzz_reader(
-    reader: Reader, seed: bytes, options: ReadOptions, *, mutants: int, folder: Path, draw: int
+    reader: Reader, cases: tuple[Case, ...], *, mutants: int, folder: Path, draw: int, child: bool = False
 ) -> FuzzReport:
-    """Returns what a reader does with so many mutants of a seed.
+    """Returns what a reader does with so many mutants of its seeds: half of the first form, the rest of the others.
 
     Args:
         reader: under test.
-        seed: whole recording.
-        options: what the user says.
+        cases: its seeds; the first is its main form.
         mutants: how many.
-        folder: for the files.
+        folder: for the files; it must be empty.
         draw: seed of the generator.
+        child: whether the reader works in a child process, whose memory counts too.
     """
     report = FuzzReport()
-    mutator = Mutator(seed, random.Random(draw))
-    peaks = _reset_peak()
-    for number in range(mutants):
-        body = mutator.draw()
-        path = folder / f"mutant-{number % 4}.bin"
-        path.write_bytes(body)
-        before_b = _memory_b("VmRSS") if peaks else 0
-        if peaks:
-            _reset_peak()
-        start_s = time.process_time()
-        try:
-            reader.sniff(path, body[:65536])
-            reader.read(path, options)
-            outcome = "read"
-        except (FormatError, InputError, SetupError) as error:
-            outcome = error.slug
-            if not (error.message and error.slug):
-                report.failures.append((body, "an error without a slug or a message"))
-        except MemoryError as error:
-            outcome = "MemoryError"
-            report.failures.append((body, repr(error)))
-        except Exception as error:  # noqa: BLE001  # every other exception is what this harness looks for
-            outcome = type(error).__name__
-            report.failures.append((body, f"{outcome}: {error}"))
-        spent_s = time.process_time() - start_s - 1.0 - len(body) / 1e6
-        report.slowest_s = max(report.slowest_s, spent_s)
-        if peaks:
-            grown_b = _memory_b("VmHWM") - before_b - (64 << 20) - 8 * len(body)
-            report.largest_b = max(report.largest_b, grown_b)
-        if path.read_bytes() != body:
-            report.failures.append((body, "the input was rewritten"))
-        report.outcomes[outcome] += 1
+    others = len(cases) - 1
+    part = mutants // 2 // others if others else 0
+    watch = _Children() if child and Path("/proc/self/task").is_dir() else None
+    try:
+        for number, case in enumerate(cases):
+            place = folder / f"form{number}"
+            place.mkdir()
+            count = mutants - part * others if number == 0 else part
+            fuzz_case(reader, case, report, mutants=count, folder=place, draw=draw + number, growth_b=watch.growth_b if watch is not None else None)  # fmt: skip  # noqa: E501
+    finally:
+        if watch is not None:
+            watch.close()
     return report
 
 
-def change_one_value(seed: bytes, where: str | tuple[int, int, int], rng: random.Random) -> bytes:
-    """Returns the seed with one digit (or bit) of one value changed."""
-    if isinstance(where, str):
-        text = seed.decode()
-        found = rng.choice(list(re.finditer(where, text, re.MULTILINE)))
-        digits = [k for k in range(found.start(1), found.end(1)) if text[k].isdigit()]
-        at = rng.choice(digits[: max(3, len(digits) // 2)])
-        return (text[:at] + str((int(text[at]) + rng.randrange(1, 9)) % 10) + text[at + 1 :]).encode()
-    offset, stride, count = where
-    out = bytearray(seed)
-    out[offset + stride * rng.randrange(count) + 1] ^= 1 << rng.randrange(3)
-    return bytes(out)
+def fuzz_case(
+    reader: Reader,
+    case: Case,
+    report: FuzzReport,
+    *,
+    mutants: int,
+    folder: Path,
+    draw: int,
+    growth_b: Callable[[], int] | None = None,
+) -> None:
+    """Reads so many mutants of one seed and counts what becomes of them."""
+    rng = random.Random(draw)
+    files = dict(case.files())
+    path = case.write(folder, files)
+    plain = {finding.slug for finding in reader.read(path, case.options).findings}
+    names = sorted(files)
+    peaks, before_b = _reset_peak(), 0
+    with _limits():
+        for number in range(mutants):
+            if number % 500 == 0:
+                faulthandler.dump_traceback_later(_STUCK_S, exit=True)
+            name = names[0] if len(names) == 1 else rng.choice(names)
+            body = mutate(files[name], rng)
+            (folder / name).write_bytes(body)
+            if peaks and number % _BATCH == 0:
+                before_b = _memory_b("VmRSS")
+                _reset_peak()
+            start_s = _spent_s()
+            outcome, why = _read_one(reader, path, case.options, plain)
+            spent_s = _spent_s() - start_s
+            size_b = len(body) + sum(len(files[other]) for other in names if other != name)
+            grown_b = 0
+            if number % _BATCH == _BATCH - 1 or number == mutants - 1:
+                grown_b = _memory_b("VmHWM") - before_b if peaks else 0
+                there = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()}
+                if there != set(names):
+                    report.failures.append((number, f"files were added or removed: {sorted(there)}"))
+            grown_b = max(grown_b, growth_b()) if growth_b is not None else grown_b
+            if number % _SNIFF_EVERY == 0:
+                why = why or _sniff_all(path)
+            _count(report, (outcome, why), number, (spent_s, grown_b, size_b))
+            for other in names:
+                if (folder / other).read_bytes() != (body if other == name else files[other]):
+                    report.failures.append((number, f"the input {other} was rewritten"))
+            if len(names) > 1:
+                (folder / name).write_bytes(files[name])
 
 
-def different_values(before: Recording, after: Recording) -> int:
-    """Returns how many samples of traces and lanes differ; -1 when shapes or gaps differ."""
-    differing = 0
-    for a, b in zip(before.traces, after.traces, strict=False):
-        if a.n != b.n or a.gaps.shape != b.gaps.shape or not np.array_equal(a.gaps, b.gaps):
-            return -1
-        differing += int((a.power_w != b.power_w).sum())
-    for c, d in zip(before.lanes, after.lanes, strict=False):
-        if c.value.shape != d.value.shape:
-            return -1
-        differing += int((~np.isclose(c.value, d.value, rtol=0, atol=0, equal_nan=True)).sum())
-    return differing
+def _count(report: FuzzReport, result: tuple[str, str], number: int, measured: tuple[float, int, int]) -> None:
+    (outcome, why), (spent_s, grown_b, size_b) = result, measured
+    if outcome == "read, doubted":
+        outcome = "read"
+        report.doubted += 1
+    report.outcomes[outcome] += 1
+    if why:
+        report.failures.append((number, why))
+    report.slowest_s = max(report.slowest_s, spent_s)
+    report.late_s = max(report.late_s, spent_s - 1.0 - size_b / 1e6)
+    report.growth_b = max(report.growth_b, grown_b)
+    report.excess_b = max(report.excess_b, grown_b - _MEMORY_B - 8 * size_b)
+
+
+def _read_one(reader: Reader, path: Path, options: ReadOptions, plain: set[str]) -> tuple[str, str]:
+    """Returns the outcome of one read, and how it broke a promise (empty when it did not)."""
+    signal.setitimer(signal.ITIMER_PROF, _CPU_LIMIT_S)
+    signal.setitimer(signal.ITIMER_REAL, _WALL_LIMIT_S)
+    try:
+        head = b""
+        if path.is_file():
+            with path.open("rb") as handle:
+                head = handle.read(65536)
+        sure = reader.sniff(path, head)
+        if not 0.0 <= sure <= 1.0:
+            return "sniffed", f"the certainty is {sure}"
+        found = reader.read(path, options)
+        if not isinstance(found, Recording):
+            return "no recording", f"a {type(found).__name__} came back"
+        return ("read" if {finding.slug for finding in found.findings} == plain else "read, doubted"), ""
+    except (FormatError, InputError, SetupError) as error:
+        bare = not (error.message and error.slug and error.hint)
+        return error.slug, "an error without a slug, a message or a hint" if bare else ""
+    except _HangError as error:
+        return "hang", str(error)
+    except Exception as error:  # noqa: BLE001  # every other exception is what this harness looks for
+        return type(error).__name__, f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _sniff_all(path: Path) -> str:
+    """Returns how the sniffing of all readers broke on a mutant; empty when it did not."""
+    try:
+        sniff_scores(path)
+    except Exception as error:  # noqa: BLE001  # as above
+        return f"sniffing by all: {type(error).__name__}: {error}"
+    return ""

@@ -88,7 +88,12 @@ def _tlv(tag: bytes, body: bytes, flags: int = 0) -> bytes:
 
 
 def write_jls_v1(
-    raw: bytes, data_format: str = "raw", calibration: dict[str, object] | None = None, *, closed: bool = True
+    raw: bytes,
+    data_format: object = "raw",
+    calibration: dict[str, object] | None = None,
+    *,
+    v_range: object = 0,
+    closed: bool = True,
 ) -> bytes:
     """Returns a JLS v1 file with one block of data."""
     magic = bytes.fromhex("d3746167666d74200d0a200a20201a1c")
@@ -99,14 +104,19 @@ def write_jls_v1(
     if calibration is not None:
         inner = magic + bytes(16) + _tlv(b"HDR", bytes(48)) + _tlv(b"AJS", json.dumps(calibration).encode())
         body += _tlv(b"SUB", b"calibration".ljust(128, b"\0") + inner)
-    body += _tlv(b"CLS", bytes(12) + json.dumps({"v_range": 0, "sample_id": 0}).encode()) + _tlv(b"ABN", raw)
+    body += _tlv(b"CLS", bytes(12) + json.dumps({"v_range": v_range, "sample_id": 0}).encode()) + _tlv(b"ABN", raw)
     body += _tlv(b"CLE", b"") + (_tlv(b"END", b"") if closed else b"")
     head = magic + struct.pack("<Q", 32 + len(body)) + b"\0\0\0\1"
     return head + struct.pack("<I", crc32(head)) + body
 
 
-def write_jls(path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool = True, gpi: bool = True) -> None:
-    """Writes a closed JLS v2 file with pyjls: current with a lost run, voltage, one digital input, marks."""
+def write_jls(
+    path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool = True, gpi: bool = True, far_utc: bool = False
+) -> bytes:
+    """Writes a closed JLS v2 file with pyjls: current with a lost run, voltage, one digital input, marks.
+
+    Returns the bytes that were in the file before it was closed, as a killed writer leaves them.
+    """
     pyjls = pytest.importorskip("pyjls")
     writer = pyjls.Writer(str(path))
     writer.source_def(source_id=1, name="demo", vendor="acme", model="m1", version="1", serial_number="0001")
@@ -130,8 +140,14 @@ def write_jls(path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool 
         for sample in (0, samples // 2, samples - 1):
             for number, *_ in kinds:
                 writer.utc(number, sample, pyjls.utc_to_jls(1767323045.0 + sample / rate_hz))
+    if far_utc:
+        for number, *_ in kinds:
+            writer.utc(number, 1 << 55, pyjls.utc_to_jls(1767323045.0))
     writer.annotation(1, samples // 4, 0.01, pyjls.AnnotationType.TEXT, 0, "note")
+    writer.flush()
+    unclosed = path.read_bytes()
     writer.close()
+    return unclosed
 
 
 def _jls_bytes() -> bytes:
@@ -139,7 +155,7 @@ def _jls_bytes() -> bytes:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "seed.jls"
-        write_jls(path)
+        write_jls(path, 240)
         return path.read_bytes()
 
 
@@ -147,7 +163,7 @@ def _spl() -> bytes:
     rows = [
         f"Time,02-17-2022 13:17:{10 + k:02d}.{k:03d},Watts,{20 + k / 8:.6f},Volts,120.640000,Amps,0.332000,PF,0.419300,"
         f"Mark,run_testing"
-        for k in range(40)
+        for k in range(16)
     ]
     return "\n".join(rows).encode() + b"\n"
 
@@ -186,7 +202,7 @@ def _sigrok() -> bytes:
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("version", "2")
         archive.writestr("metadata", meta)
-        archive.writestr("logic-1-1", bytes(k // 8 % 4 for k in range(64)))
+        archive.writestr("logic-1-1", bytes(k // 8 % 4 for k in range(25)))
         archive.writestr("analog-1-3-1", np.linspace(0, 1, 64, dtype="<f4").tobytes())
     return body.getvalue()
 
@@ -239,8 +255,21 @@ def _lpm01a() -> bytes:
     rows = ["PowerShield > ack start", ""]
     for second in range(4):
         rows.append(f"TimeStamp: {second:03d}s 000ms, buff 02%")
-        rows += [f"{6400 + 10 * second + k}-07" for k in range(40)]
+        rows += [f"{6400 + 10 * second + k}-07" for k in range(16)]
     return "\r\n".join([*rows, "PowerShield > Acquisition completed", ""]).encode()
+
+
+def _otii_dialogue() -> bytes:
+    rows = ['{"type": "information", "info": "connected", "data": {"server": "otii-server"}}']
+    for number, (channel, index) in enumerate((c, i) for i in (0, 20) for c in ("mc", "mv")):
+        step_s = 0.001 if channel == "mc" else 0.002
+        values = [0.0125 + (index + k) / 4096 if channel == "mc" else 3.3 for k in range(20)]
+        head = {"cmd": "recording_get_channel_data", "trans_id": str(number)}
+        place = {"device_id": "Arc1", "recording_id": 3, "channel": channel, "index": index, "count": 20}
+        data = {"data_type": "analog", "timestamp": 3.25, "interval": step_s, "values": values}
+        rows += [json.dumps({"type": "request", **head, "data": place})]
+        rows += [json.dumps({"type": "response", **head, "data": data})]
+    return "\r\n".join([*rows, ""]).encode()
 
 
 def _jls_v1() -> bytes:
@@ -259,7 +288,10 @@ SEEDS: dict[str, Callable[[], bytes]] = {
     "jls-v1": _jls_v1,
     "joulescope-csv": lambda: _lines(
         "#time,current,voltage,power,charge,energy",
-        [f"{k * 0.5},0.01,3.3,{0.033 + k / 4096:.9g},{k * 0.005:g},{k * 0.0165:g}" for k in range(60)],
+        [
+            f"{k * 0.5},0.01,3.3,{0.033 + k / 4096:.9g},{k * 0.005:g},{k * 0.0165 + k * (k + 1) / 16384:g}"
+            for k in range(24)
+        ],
     ),
     "ppk2": lambda: write_ppk2(
         [100.0 + k for k in range(300)], [0x5555 if k // 20 % 2 else 0x5556 for k in range(300)]
@@ -270,12 +302,13 @@ SEEDS: dict[str, Callable[[], bytes]] = {
     "otii-csv": lambda: _lines(
         '"Timestamp","Value"', [f"{k * 0.00025:.6f},{0.01 + k / 65536:.9g}" for k in range(200)]
     ),
+    "otii-tcp": _otii_dialogue,
     "powertool-csv": lambda: _lines(
         "Time (s),Main Avg Current (mA),Main Avg Power (mW),Main Avg Voltage (V)",
         [f"{k * 0.0002:.4f},12.34,{45 + k / 8:.3f},3.70" for k in range(120)],
     ),
     "pymonsoon-csv": lambda: _lines(
-        "Time(ms),Main(mA),Main Voltage(V),", [f"{k // 8 * 0.0016:.4f},{10 + k / 8},3.7," for k in range(160)]
+        "Time(ms),Main(mA),Main Voltage(V),", [f"{k // 8 * 0.0016:.4f},{10 + k / 8},3.7," for k in range(64)]
     ),
     "pt4": lambda: write_pt4([(12340 + 2 * k, 0x73A0) for k in range(400)]),
     "lpm01a": _lpm01a,
@@ -299,13 +332,13 @@ SEEDS: dict[str, Callable[[], bytes]] = {
     "sigrok": _sigrok,
     "sigrok-csv": lambda: _lines(
         "; CSV generated by libsigrok 0.5.2\n; Channels (2/2): D0, A0\n; Samplerate: 10 kHz\nlogic,V DC",
-        [f"{k // 8 % 2},{k / 64:.6g}" for k in range(200)],
+        [f"{k // 8 % 2},{k / 64:.6g}" for k in range(80)],
     ),
     "scope-csv": lambda: _lines(
         "x-axis,1,2",
-        ["second,Volt,Ampere", *[f"{-1e-3 + k * 1e-5:.4E},+3.300E+00,{0.01 + k / 8192:.6E}" for k in range(120)]],
+        ["second,Volt,Ampere", *[f"{-1e-3 + k * 1e-5:.4E},+3.300E+00,{0.01 + k / 8192:.6E}" for k in range(48)]],
     ),
-    "csv": lambda: _lines("t (ms),p (mW)", [f"{k},{10 + k / 8}" for k in range(150)]),
+    "csv": lambda: _lines("t (ms),p (mW)", [f"{k},{10 + k / 8}" for k in range(60)]),
     "parquet": _parquet,
     "arrow": _arrow,
 }
@@ -335,6 +368,7 @@ VALUE_FIELDS: dict[str, str | tuple[int, int, int]] = {
     "joulescope-csv": r"^[\d.]+,0\.01,3\.3,([\d.]+),",
     "ppk2-csv": r"^[\d.]+,(\d+\.000),",
     "otii-csv": r"^[\d.]+,([\d.]+)$",
+    "otii-tcp": r"0\.0(\d{4,})[,\]]",
     "powertool-csv": r"^[\d.]+,12\.34,([\d.]+),",
     "pymonsoon-csv": r"^[\d.]+,([\d.]+),3\.7,",
     "pt4": (1024, 4, 400),

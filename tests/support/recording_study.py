@@ -1,8 +1,9 @@
 """Many draws of a case against its truth: how often intervals hold it, and how wide they are beside the best possible.
 
 The *ideal* half-width is that of the best linear unbiased estimate by somebody who knows all that is not drawn anew:
-the true instants of every change of power, the noise of the sensor with its correlation, the scatter of the runs and
-the limits of the meter. Only powers are unknown to him, and the clock's offset and drift where the case draws them.
+the true instants of every change of power (where stamps jitter: their scatter), the noise of the sensor with its
+correlation, the scatter of the runs and the limits of the meter. Only powers are unknown to him, and the clock's offset
+and drift where the case draws them.
 """
 
 from __future__ import annotations
@@ -213,14 +214,8 @@ def _posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
     case, n = drawn.case, design.shape[0]
     width = design.shape[1]
     step_s = 1.0 / case.rate_hz
-    if not (case.counter_j or case.memory or case.run_power):  # independent noise needs no matrix
-        window_s = step_s if case.point else float(np.median(drawn.end_s - drawn.begin_s))
-        design = _with_clock(drawn, design)
-        scale = 1.0 / np.linalg.norm(design, axis=0)
-        inverse = np.linalg.pinv((design * scale).T @ (design * scale), rcond=1e-13) * np.outer(scale, scale)
-        ask = np.zeros((width, design.shape[1]))
-        ask[np.arange(width), np.arange(width)] = time_s
-        return np.asarray(ask @ inverse @ ask.T * (drawn.noise_w * window_s) ** 2, np.float64)
+    if not (case.counter_j or case.memory or case.run_power):
+        return _white_posterior(drawn, design, time_s)
     if case.counter_j:  # readings instead of differences: their errors are independent
         until = np.vstack([np.zeros(width), np.cumsum(design, axis=0)])
         design = np.hstack([until, np.ones((n + 1, 1))])
@@ -249,6 +244,45 @@ def _posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
     rest = ask - gain @ design
     covariance = rest @ inverse @ rest.T + np.diag(own) - gain @ cross.T
     return np.asarray(covariance, np.float64)
+
+
+def _white_posterior(drawn: Drawn, design: Floats, time_s: Floats) -> Floats:
+    """Returns the same for independent noise, which needs no matrix of the samples."""
+    case, width, step_s = drawn.case, design.shape[1], 1.0 / drawn.case.rate_hz
+    window_s = step_s if case.point else float(np.median(drawn.end_s - drawn.begin_s))
+    design = _with_clock(drawn, design)
+    ask = np.zeros((width, design.shape[1]))
+    ask[np.arange(width), np.arange(width)] = time_s
+    noise_j = drawn.noise_w * window_s
+    known = np.zeros(design.shape[1])  # precision of what is known of a parameter already
+    if case.jitter_s:
+        edges, asked = _edge_columns(drawn, width)
+        design, ask = np.hstack([design, edges]), np.hstack([ask, asked])
+        known = np.append(known, np.full(edges.shape[1], case.runs / case.jitter_s**2))
+    gram = design.T @ design / noise_j**2 + np.diag(known)
+    scale = 1.0 / np.sqrt(np.diag(gram))
+    inverse = np.linalg.pinv(gram * np.outer(scale, scale), rcond=1e-13) * np.outer(scale, scale)
+    return np.asarray(ask @ inverse @ ask.T, np.float64)
+
+
+def _edge_columns(drawn: Drawn, width: int) -> tuple[Floats, Floats]:
+    """Returns how samples answer to each boundary of the schedule, (n, b) W, and how the energies do, (width, b) W.
+
+    Stamps jitter for everybody: the boundaries are known to their mean over the runs, and samples say more of them.
+    """
+    runs = drawn.case.runs
+    count = runs * width
+    at_s = drawn.edges_s[1 : 1 + count]
+    step_w = drawn.power_w[:count] - drawn.power_w[1 : 1 + count]
+    columns = np.zeros((drawn.end_s.size, width))
+    sample = np.searchsorted(drawn.end_s, at_s, side="left")
+    inside = sample < drawn.end_s.size
+    np.add.at(columns, (sample[inside], np.tile(np.arange(width), runs)[inside]), step_w[inside])
+    asked = np.zeros((width, width))
+    for layer in range(width - 1):
+        watts = drawn.case.schedule[1][layer] * runs
+        asked[layer, layer], asked[layer, layer + 1] = -watts, watts
+    return columns, asked
 
 
 def _with_clock(drawn: Drawn, design: Floats) -> Floats:

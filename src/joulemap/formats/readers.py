@@ -31,6 +31,7 @@ READERS: Final[dict[str, str]] = {
     "ppk2-csv": "bench.ppk2_csv:Ppk2CsvReader",
     "otii-csv": "bench.otii_csv:OtiiCsvReader",
     "otii3": "bench.otii3:Otii3Reader",
+    "otii-tcp": "bench.otii_tcp:OtiiTcpReader",
     "powertool-csv": "bench.powertool:PowerToolReader",
     "pymonsoon-csv": "bench.pymonsoon:PyMonsoonReader",
     "pt4": "bench.pt4:Pt4Reader",
@@ -102,6 +103,7 @@ READERS: Final[dict[str, str]] = {
     "markers": "timelines.markers:MarkersReader",
     # profiles: how long operators take
     "tflite-profile": "profiles.tflite_profile:TfliteProfileReader",
+    "litert-benchmark": "profiles.litert_benchmark:LitertBenchmarkReader",
     "trtexec": "profiles.trtexec:TrtexecReader",
     "openvino": "profiles.openvino:OpenVinoReader",
     "executorch-inspector": "profiles.executorch:ExecutorchInspectorReader",

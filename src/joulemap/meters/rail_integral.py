@@ -66,18 +66,19 @@ class RailIntegral:
         whole_fj, part_fj = self._split(np.asarray(time_s, np.float64) / self.row_s)
         return np.asarray((whole_fj + part_fj) * 1e-15, np.float64)
 
-    def interval_power_w(self, first_s: float, period_s: float, count: int) -> NDArray[np.float64]:
+    def interval_power_w(self, first_s: float, period_s: float, count: int, *, begin: int = 0) -> NDArray[np.float64]:
         """Returns the mean power of consecutive intervals, W.
 
         Args:
             first_s: start of the first interval, s of board time; may lie before the first row.
             period_s: length of an interval, s of board time.
             count: how many.
+            begin: how many intervals are passed over before; the ones that follow are the same to the last bit.
 
         Returns:
             (count,) W. Before the first and after the last row the rail holds the mean of its nearest rows.
         """
-        position = np.arange(count + 1, dtype=np.float64)
+        position = np.arange(begin, begin + count + 1, dtype=np.float64)
         position *= period_s / self.row_s
         position += first_s / self.row_s
         whole_fj, part_fj = self._split(position)

@@ -97,6 +97,7 @@ class Target:
         counter_source: where cycle counts come from: ``dwt``, ``virtual_pmu``.
         transports: links that it offers, for example ``rtt``.
         requires: extras that it needs, for example ``virtual``.
+        window_limit_s: longest run whose power can be recorded, s; None where the target sets no limit.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Target:
     counter_source: str
     transports: tuple[str, ...]
     requires: tuple[str, ...] = ()
+    window_limit_s: float | None = None
 
     def region(self, name: str) -> MemoryRegion:
         """Returns the region of that name.

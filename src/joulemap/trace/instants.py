@@ -21,21 +21,28 @@ def relate_instants(trace: EnergyTrace, instants_ns: NDArray[Any]) -> Ints:
 
     Clipping comes before the difference, so that no instant can overflow.
     """
-    clipped: Ints = np.clip(instants_ns.astype(np.int64), trace.start_ns, trace.end_ns + 1)
+    whole_ns = np.asarray(instants_ns, np.int64)
+    clipped: Ints = _clip(whole_ns, trace.start_ns, trace.end_ns + 1)
     return np.asarray(clipped - np.int64(trace.start_ns), np.int64)
+
+
+def _clip(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+    # most slices lie inside their trace: two passes that only read cost far less than one that writes new memory
+    inside = not values.size or (values.min() >= low and values.max() <= high)
+    return values if inside else np.clip(values, low, high)
 
 
 def clip_instants(trace: EnergyTrace, relative_ns: Instants) -> Instants:
     """Returns instants, (k,) ns from the start of the trace, moved to its ends where they lie outside."""
     clipped: NDArray[Any]  # int64 stays int64: only numpy's stubs lose the width
     if trace.edges_ns is not None:
-        clipped = np.clip(relative_ns, 0, int(trace.edges_ns[-1]) - int(trace.edges_ns[0]))
+        clipped = _clip(relative_ns, 0, int(trace.edges_ns[-1]) - int(trace.edges_ns[0]))
         return clipped
     end_ns = trace.n * trace.step_ns
     if relative_ns.dtype == np.int64 and end_ns.is_integer():
-        clipped = np.clip(relative_ns, 0, int(end_ns))
+        clipped = _clip(relative_ns, 0, int(end_ns))
     else:
-        clipped = np.clip(relative_ns.astype(np.float64), 0.0, end_ns)
+        clipped = _clip(np.asarray(relative_ns, np.float64), 0.0, end_ns)
     return clipped
 
 
@@ -60,8 +67,10 @@ def locate_instants(trace: EnergyTrace, relative_ns: Instants) -> tuple[Ints, Fl
         return index, offset_ns + part_ns if part_ns.size else offset_ns
     step_ns = trace.step_ns
     if relative_ns.dtype == np.int64 and step_ns.is_integer():
-        index, rest_ns = np.divmod(relative_ns, np.int64(step_ns))
-        return np.asarray(index, np.int64), rest_ns.astype(np.float64)
+        index = np.floor_divide(relative_ns, np.int64(step_ns), dtype=np.int64)  # in vectors, unlike divmod
+        rest_ns = index * np.int64(step_ns)
+        np.subtract(relative_ns, rest_ns, out=rest_ns)
+        return index, rest_ns.astype(np.float64)
     offset_ns = np.fmod(relative_ns.astype(np.float64), step_ns)
     return np.rint((relative_ns - offset_ns) / step_ns).astype(np.int64), offset_ns
 

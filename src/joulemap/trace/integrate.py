@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,12 +39,14 @@ from joulemap.trace.trace import EnergyTrace
 __all__ = [
     "Backend",
     "IntegratedEnergy",
+    "covered_time",
     "cumulative_energy_j",
     "integrate_between",
     "integrate_energy",
     "integrate_offsets",
     "mean_power",
     "peak_power",
+    "takes_compiled",
 ]
 
 Backend = Literal["auto", "numpy", "numba"]
@@ -52,6 +55,8 @@ Ints = NDArray[np.int64]
 
 # samples + 400 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate.py)
 _NUMBA_PAYS = 1.5e9
+_SHARED_SLICES = 200_000  # from here on two threads share the slices,
+_SHARED_SAMPLES = 64  # where there are at most so many samples to each: both read all of them
 _WHOLE_NS_LIMIT = 2**53  # a float64 holds every integer of ns up to here (104 days)
 
 
@@ -130,9 +135,9 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
     at_ns = clip_instants(trace, relate_instants(trace, np.asarray(instants_ns, np.int64)))
     if bool(np.any(at_ns[1:] < at_ns[:-1])):
         raise ValueError("instants must be in order of time")
-    covered_s = _covered_s(trace, at_ns[:-1], at_ns[1:])
+    covered_s = covered_time(trace, at_ns[:-1], at_ns[1:])
     samples = _samples(trace)
-    if not _takes_compiled(backend, trace.n, at_ns.size):
+    if not takes_compiled(backend, trace.n, at_ns.size):
         index, offset_ns = locate_instants(trace, at_ns)
         positions = Positions(start=index[:-1], start_ns=offset_ns[:-1], end=index[1:], end_ns=offset_ns[1:])
         return IntegratedEnergy(energy_j=integrate_positions(samples, positions) * 1e-9, covered_s=covered_s)
@@ -145,7 +150,8 @@ def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend
         whole_ns, part_ns = split_instants(at_ns)
         where = whole_ns + np.int64(trace.start_ns)
     places = (np.repeat(where, 2)[1:-1], np.repeat(part_ns, 2)[1:-1] if part_ns.size else part_ns, order)
-    energy_j = _run_kernel(samples, places)
+    energy_j = np.empty(m)
+    _run_kernel(samples, places, energy_j)
     energy_j[at_ns[1:] == at_ns[:-1]] = 0.0
     return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
 
@@ -197,7 +203,8 @@ def _samples(trace: EnergyTrace) -> Samples:
     )
 
 
-def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+def covered_time(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floats:
+    """Returns how much of each slice was not lost, (m,) s; the slices in ns from the start of the trace, inside it."""
     covered_ns = (end_ns - start_ns).astype(np.float64)
     if trace.gaps.size:
         gaps = trace.gaps
@@ -216,11 +223,22 @@ def _covered_s(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> Floa
     return np.maximum(covered_ns, 0.0) * 1e-9
 
 
-def _takes_compiled(backend: Backend, samples: int, slices: int) -> bool:
+def takes_compiled(backend: Backend, samples: int, slices: int, *, pays: float = _NUMBA_PAYS) -> bool:
+    """Returns True when work of that size goes to the compiled kernels.
+
+    Args:
+        backend: what was asked for.
+        samples: to be read.
+        slices: to be filled.
+        pays: samples + 400 per slice from which loading numba costs less than it saves.
+
+    Raises:
+        SetupError: backend ``numba`` without numba (``missing-extra``).
+    """
     installed = importlib.util.find_spec("numba") is not None
     if backend == "auto":
         loaded = "joulemap.trace.kernels" in sys.modules
-        return installed and (loaded or samples + 400 * slices >= _NUMBA_PAYS)
+        return installed and (loaded or samples + 400 * slices >= pays)
     if backend == "numba" and not installed:
         raise SetupError("numba is not installed", hint="pip install 'joulemap[fast]'", slug="missing-extra")
     return backend == "numba"
@@ -229,19 +247,17 @@ def _takes_compiled(backend: Backend, samples: int, slices: int) -> bool:
 def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
     if start_ns.shape != end_ns.shape or start_ns.ndim != 1:
         raise ValueError(f"starts and ends must be (m,), got {start_ns.shape} and {end_ns.shape}")
-    if not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
+    if start_ns.dtype.kind == "f" and not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
         raise ValueError("an instant is not finite")
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
     start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
-    covered_s = _covered_s(trace, start_ns, end_ns)
+    covered_s = covered_time(trace, start_ns, end_ns)
     samples = _samples(trace)
-    if _takes_compiled(backend, trace.n, start_ns.size):
-        empty = start_ns == end_ns
-        places = _arrange(trace, start_ns, end_ns)
-        del start_ns, end_ns  # the kernel's memory is what counts: 100 bytes per slice in all
-        energy_j = _run_kernel(samples, places)
-        energy_j[empty] = 0.0  # the end of an empty slice may be visited before its start
+    if takes_compiled(backend, trace.n, start_ns.size):
+        energy_j = np.empty(start_ns.size)
+        _fill_energy(trace, start_ns, end_ns, energy_j)
+        energy_j[start_ns == end_ns] = 0.0  # the end of an empty slice may be visited before its start
     else:
         start, start_in_ns = locate_instants(trace, start_ns)
         end, end_in_ns = locate_instants(trace, end_ns)
@@ -252,6 +268,21 @@ def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend
 
 def _arrange(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> tuple[Ints, Floats, Ints]:
     # the bounds in order of time as the kernels want them, and which bound each of them is
+    bits = (2 * start_ns.size).bit_length()
+    if (
+        trace.edges_ns is None
+        and trace.step_ns.is_integer()
+        and start_ns.dtype == np.int64
+        and (trace.end_ns - trace.start_ns).bit_length() <= min(52, 62 - bits)
+    ):
+        from joulemap.trace import kernels  # noqa: PLC0415  loaded already: only the kernels want this
+
+        words = np.empty(2 * start_ns.size, np.int64)
+        kernels.pack_bounds(np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64), bits, words)
+        words.sort()
+        where, part_ns = np.empty(words.size, np.int64), np.empty(words.size)
+        kernels.unpack_bounds(words, bits, int(trace.step_ns), where, part_ns)
+        return where, part_ns, words
     bounds_ns, order = sort_instants(np.concatenate([start_ns, end_ns]))
     if trace.edges_ns is None:
         index, offset_ns = locate_instants(trace, bounds_ns)
@@ -260,11 +291,26 @@ def _arrange(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> tuple[
     return whole_ns + np.int64(trace.start_ns), part_ns, order
 
 
-def _run_kernel(samples: Samples, places: tuple[Ints, Floats, Ints]) -> Floats:
+def _fill_energy(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, energy_j: Floats) -> None:
+    m = energy_j.size
+    if m < _SHARED_SLICES or trace.n > _SHARED_SAMPLES * m:
+        _run_kernel(_samples(trace), _arrange(trace, start_ns, end_ns), energy_j)
+        return
+    # the slices are the work, not the samples: two halves of them side by side; always two, so that no figure depends
+    # on the machine
+    halves = [slice(0, m // 2), slice(m // 2, m)]
+
+    def fill(rows: slice) -> None:
+        _run_kernel(_samples(trace), _arrange(trace, start_ns[rows], end_ns[rows]), energy_j[rows])
+
+    with ThreadPoolExecutor(len(halves)) as pool:
+        list(pool.map(fill, halves))
+
+
+def _run_kernel(samples: Samples, places: tuple[Ints, Floats, Ints], energy_j: Floats) -> None:
     from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
 
-    m = places[2].size // 2
-    opened, energy_j = np.empty((m, 4)), np.empty(m)
+    opened = np.empty((energy_j.size, 4))
     if samples.edges_ns is None:
         assert samples.step_ns is not None  # exactly one of the two is given
         kernels.integrate_uniform(
@@ -275,4 +321,3 @@ def _run_kernel(samples: Samples, places: tuple[Ints, Floats, Ints]) -> Floats:
             samples.power_w, samples.edges_ns, *places, samples.runs, samples.point, 0.0, opened, energy_j
         )
     energy_j *= 1e-9
-    return energy_j

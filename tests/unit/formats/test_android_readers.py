@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from host_files import wire
 from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import FormatError
 from joulemap.estimate import Provenance
 from joulemap.trace import ClockKind
 from recording_files import shared_file
+from wire_fields import wire
 
 BOOT = 10_000_000_000
 

@@ -253,6 +253,44 @@ def test_lpm01a_binary_drops_what_comes_before_the_first_stamp(tmp_path: Path) -
         read_bytes("lpm01a-binary", b"\x52\xa0" * 10, tmp_path, voltage_v=1.0)
 
 
+@pytest.mark.parametrize("unit", ["J", "uJ"])
+def test_lpm01a_energies_of_a_period_are_divided_by_it_and_need_no_supply(unit: str, tmp_path: Path) -> None:
+    body = "PowerShield > ack start\nTimeStamp: 001s 000ms, buff 00%\n" + "".join(f"{2000 + k}-09\n" for k in range(10))
+    body += "TimeStamp: 002s 000ms, buff 00%\n3000-09\nPowerShield > Acquisition completed\n"
+    (trace,) = read_bytes("lpm01a", body, tmp_path, units={"value": unit}).traces
+    scale = {"J": 1.0, "uJ": 1e-6}[unit]
+    assert trace.power_w.tolist() == pytest.approx([scale * e for e in [*(2e-5 + k * 1e-8 for k in range(10)), 3e-5]])
+    assert trace.edges_ns is not None
+    energy_j = float((trace.power_w * np.diff(trace.edges_ns)).sum()) * 1e-9
+    assert energy_j == pytest.approx(scale * (sum(range(2000, 2010)) + 3000) * 1e-9, rel=1e-12)
+    packed = b"\xf0\xf3" + struct.pack(">I", 0) + b"\x00\xff\xff" + b"\x52\xa0" * 4 + b"\xf0\xf4\xff\xff"
+    (binary,) = read_bytes("lpm01a-binary", packed, tmp_path, units={"value": unit}, rate_hz=100.0).traces
+    assert binary.power_w.tolist() == pytest.approx([scale * 672 / 16**5 * 100] * 4)
+    with pytest.raises(InputError) as caught:
+        read_bytes("lpm01a", body, tmp_path, units={"value": "V"}, voltage_v=3.0)
+    assert caught.value.slug == "unit-unknown"
+
+
+def test_lpm01a_samples_before_the_first_stamp_have_no_time_in_either_form(tmp_path: Path) -> None:
+    body = "PowerShield > ack start\n6409-07\n6410-07\nTimeStamp: 001s 000ms, buff 00%\n6411-07\n6412-07\n"
+    recording = read_bytes("lpm01a", body, tmp_path, voltage_v=1.0, rate_hz=10.0)
+    assert recording.traces[0].power_w.tolist() == pytest.approx([641.1e-6, 641.2e-6])
+    assert "samples_without_time" in slugs(recording)
+
+
+def test_powertool_rails_without_a_reading_or_a_voltage_do_not_stop_the_others(tmp_path: Path) -> None:
+    head = "Time (s),Main Avg Current (mA),Main Avg Power (mW),USB Avg Current (mA),Aux Avg Current (mA)\n"
+    recording = read_bytes("powertool-csv", head + "0,1,10,,5\n0.0002,1,11,,5\n", tmp_path)
+    assert [trace.channel.name for trace in recording.traces] == ["main"]
+    assert recording.traces[0].power_w.tolist() == pytest.approx([0.010, 0.011])
+    assert {"channel_empty", "channel_without_voltage"} <= slugs(recording)
+    stated = read_bytes("powertool-csv", head + "0,1,10,,5\n0.0002,1,11,,5\n", tmp_path, voltage_v=2.0)
+    assert stated.traces[1].power_w.tolist() == pytest.approx([0.010, 0.010])
+    with pytest.raises(InputError) as caught:
+        read_bytes("powertool-csv", "Time (s),Main Avg Current (mA)\n0,1\n1,1\n", tmp_path)
+    assert caught.value.slug == "voltage-needed"
+
+
 # EnergyTrace
 
 

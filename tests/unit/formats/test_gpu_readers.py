@@ -10,6 +10,7 @@ import pytest
 from host_reading import energy_j, lane, read, slugs, total, trace
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
+from joulemap.formats.readers import sniff
 from joulemap.trace import ClockKind
 from recording_files import shared_file
 
@@ -184,6 +185,25 @@ def test_dcgmi_blank_cells_shift_nothing_and_cut_values_are_missing(tmp_path: Pa
 def test_rocm_smi_json_of_three_versions(name: str, powers: list[float]) -> None:
     found = read("rocm-smi", shared_file("rocm_smi", f"{name}.json"), Path())
     assert [figure.value for figure in found.totals] == powers
+
+
+def test_dcgmi_with_a_header_that_names_no_column_holds_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as caught:
+        read("dcgmi-dmon", "#Entity\nID\nGPU 0  61.250\n", tmp_path, rate_hz=1.0)
+    assert caught.value.slug == "recording-empty"
+
+
+@pytest.mark.parametrize("name", ["rocm-smi", "nvtop", "amd-smi"])
+def test_a_byte_order_mark_before_json_changes_nothing(name: str, tmp_path: Path) -> None:
+    bodies = {
+        "rocm-smi": '{"card0": {"Average Graphics Package Power (W)": "31.0"}}',
+        "nvtop": '[{"device_name": "A", "power_draw": "31W"}]',
+        "amd-smi": '[{"gpu": 0, "power": {"socket_power": {"value": 31, "unit": "W"}}}]',
+    }
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbf" + bodies[name].encode())
+    assert sniff(path).name == name
+    assert [stated.value for stated in read(name, path, tmp_path).totals] == [31.0]
 
 
 def test_rocm_smi_second_die_is_no_card_with_0_w() -> None:

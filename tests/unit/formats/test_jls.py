@@ -103,6 +103,13 @@ def test_without_utc_entries_time_is_relative_and_not_2018(tmp_path: Path) -> No
     assert "utc_missing" in slugs(recording)
 
 
+def test_utc_entries_beyond_any_time_are_not_taken(tmp_path: Path) -> None:
+    write_jls(tmp_path / "a.jls", utc=False, far_utc=True)
+    recording = read(tmp_path / "a.jls")
+    assert recording.traces[0].start_ns == 0
+    assert "utc_missing" in slugs(recording)
+
+
 def test_nan_runs_are_missing_time_and_not_zero(tmp_path: Path) -> None:
     write_jls(tmp_path / "a.jls", 400)
     trace = read(tmp_path / "a.jls").traces[0]

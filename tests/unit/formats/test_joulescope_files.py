@@ -127,3 +127,21 @@ def test_a_trace_that_had_no_data_has_a_name_and_no_column(tmp_path: Path) -> No
     recording = read_bytes("joulescope-csv", body, tmp_path)
     assert [trace.channel.name for trace in recording.traces] == ["A"]
     assert "column_empty" in slugs(recording)
+
+
+@pytest.mark.parametrize("value", [{}, [], "1", 1 << 400, None, 2])
+def test_a_configuration_of_another_form_is_typed_and_an_unknown_range_is_the_first(
+    value: object, tmp_path: Path
+) -> None:
+    raw = pairs([(99, 3300, 0)] * 8)
+    with pytest.raises(FormatError) as caught:
+        read_bytes("jls-v1", write_jls_v1(raw, value, CALIBRATION), tmp_path)
+    assert caught.value.slug == "jls-unreadable"
+    known, other = (write_jls_v1(raw, calibration=CALIBRATION, v_range=v_range) for v_range in (0, value))
+    powers = [read_bytes("jls-v1", body, tmp_path).traces[0].power_w.tolist() for body in (known, other)]
+    assert powers[0] == powers[1]
+    huge: dict[str, object] = {
+        "current": {"offset": [0] * 7, "gain": [10**400] * 7},
+        "voltage": {"offset": [0, 0], "gain": [1, 1]},
+    }
+    assert "calibration_missing" in slugs(read_bytes("jls-v1", write_jls_v1(raw, calibration=huge), tmp_path))

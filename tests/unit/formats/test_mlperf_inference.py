@@ -245,3 +245,18 @@ def test_three_phases_are_channels_of_the_total() -> None:
     assert len(recording.traces) == 4
     assert np.allclose(parts, total.power_w, atol=0.2)
     assert "channels_disagree" not in slugs(recording)
+
+
+def test_a_run_with_an_empty_power_log_holds_nothing(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [""], **WINDOW)
+    with pytest.raises(FormatError) as caught:
+        reader(NAME).read(folder, ReadOptions())
+    assert caught.value.slug == "recording-empty"
+
+
+@pytest.mark.parametrize(("west_s", "fact"), [(28800, "28800 s west of UTC"), (-3600.0, "-3600 s west of UTC"),
+                                              (10**400, None), (86401, None), ("x", None), (True, None)])  # fmt: skip
+def test_a_zone_that_is_none_is_no_fact(west_s: object, fact: str | None, tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [line(10 + k, 20.0) for k in range(7)], **WINDOW)
+    (folder / "client.json").write_text(json.dumps({"timezone": west_s}))
+    assert read_folder(folder).metadata.get("client_zone") == fact

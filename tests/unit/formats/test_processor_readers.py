@@ -228,6 +228,13 @@ def test_powertop_without_battery_has_a_summary_and_no_power() -> None:
     assert "no_power" in slugs(found)
 
 
+def test_powertop_figures_that_are_no_numbers_make_no_summary(tmp_path: Path) -> None:
+    text = "P o w e r T O P\nTarget: 1 units/s;System:  1.2.3 wakeup/s;CPU:  94.1% usage;\n"
+    with pytest.raises(FormatError) as caught:
+        read("powertop", text, tmp_path)
+    assert caught.value.slug == "recording-empty"
+
+
 def test_perf_interval_values_are_deltas_and_the_last_is_shorter(tmp_path: Path) -> None:
     text = "".join(
         f"     {t},{e},Joules,power/energy-pkg/,1,100.00,,\n"
@@ -286,6 +293,19 @@ def test_perf_decimal_comma_between_commas(tmp_path: Path) -> None:
     assert "decimal_comma_collides" in slugs(found)
     clean = read("perf-stat", "1,000000000;0,05;Joules;power/energy-pkg/;1;100.00;;\n", tmp_path)
     assert energy_j(trace(clean, "package")) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["{t}.000100000,12.74,Joules,power/energy-pkg/,1000164,100.00,,",
+     "  {t}.000100000   12.74 Joules power/energy-pkg/",
+     '{{"interval" : {t}.5, "counter-value" : "12.74", "unit" : "Joules", "event" : "power/energy-pkg/"}}'],
+)  # fmt: skip
+def test_perf_times_out_of_range_are_said_and_left_out(row: str, tmp_path: Path) -> None:
+    rows = [row.format(t=t) for t in (1, 2, "9" * 25, 3)]
+    found = read("perf-stat", "# started on x\n\n" + "\n".join(rows) + "\n", tmp_path)
+    assert "line_unreadable" in slugs(found)
+    assert energy_j(trace(found, "package")) == pytest.approx(3 * 12.74)
 
 
 def test_perf_json_values_are_text(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from host_reading import read, slugs, total
+from joulemap.errors import FormatError
 from recording_files import shared_file
 
 
@@ -99,3 +100,18 @@ def test_executorch_runs_are_slices_of_a_raw_counter_and_the_cold_one_is_said() 
     assert calls[1] == (557166503, 557166503 + 931)
     assert "cold_run" in slugs(found)
     assert {p.kind for p in found.timelines[0] if p.name == "Method::execute"} == {"run"}
+
+
+def test_litert_latencies_are_stated_and_a_rounded_0_is_missing(tmp_path: Path) -> None:
+    found = read("litert-benchmark", shared_file("generated", "tflite", "litert_benchmark.json"), Path())
+    assert {stated.key: stated.value for stated in found.totals} == {
+        "init_s": pytest.approx(0.98e-3), "first_warmup_latency_s": pytest.approx(0.03e-3), "inferences_count": 5.0,
+    }  # fmt: skip
+    assert {"value_below_resolution", "no_power"} <= slugs(found)
+    body = '{"accelerators": [], "latency": {"warmup_avg_ms": 0, "avg_ms": 1.25, "max_ms": "x", "num_runs": 3}}'
+    made = read("litert-benchmark", body, tmp_path)
+    assert total(made, "mean_latency_s") == pytest.approx(1.25e-3)
+    assert "value_unreadable" in slugs(made)
+    with pytest.raises(FormatError) as caught:
+        read("litert-benchmark", '{"latency": {"avg_ms": 0.0}}', tmp_path)
+    assert caught.value.slug == "recording-empty"

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_files import varint, wire
 from host_reading import energy_j
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary, Provenance
@@ -22,6 +21,7 @@ from joulemap.formats.ground.sampling import Domain, Meaning, SampleBook, chain_
 from joulemap.formats.ground.slices import SliceColumns
 from joulemap.formats.ground.xml_tree import read_documents
 from joulemap.trace import Clock, ClockKind
+from wire_fields import varint, wire
 
 CLOCK = Clock(name="c", kind=ClockKind.MONOTONIC)
 S = 10**9
@@ -255,6 +255,22 @@ def test_protobuf_text_form() -> None:
     for broken in ("n: ", "m {", "}", 'n: "text"', "m: 5"):
         with pytest.raises(FormatError):
             parse_text_messages(SCHEMA, "M", broken)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [("uint", "18446744073709551615", 2**64 - 1), ("int", "-9223372036854775808", -(2**63)), ("enum", "3", 3),
+     ("enum", "TYPE_A", "TYPE_A"), ("uint", "-1", None), ("uint", "18446744073709551616", None), ("int", "null", None),
+     ("uint", "TRUE", None), ("float", "null", None), ("enum", "99999999999", None)],
+)  # fmt: skip
+def test_protobuf_text_values_have_the_type_of_their_field(kind: str, text: str, value: object) -> None:
+    schema = {"M": {1: ("x", kind)}}
+    if value is not None:
+        assert parse_text_messages(schema, "M", f"x: {text}") == {"x": [value]}
+        return
+    with pytest.raises(FormatError) as caught:
+        parse_text_messages(schema, "M", f"x: {text}")
+    assert caught.value.slug == "protobuf-damaged"
 
 
 def test_slices_are_in_order_of_start_the_outer_first() -> None:

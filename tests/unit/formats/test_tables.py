@@ -226,3 +226,58 @@ def test_a_damaged_arrow_file_is_validated_before_it_is_used(tmp_path: Path) -> 
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stdout.strip()) == (0, "whole"), done.stderr[-500:]
+
+
+@pytest.mark.parametrize(("left", "right"), [("[", "]"), ("(", ")")])
+@pytest.mark.parametrize(("time", "step_ns"), [("s", 10**9), ("ms", 10**6), ("us", 10**3), ("µs", 10**3), ("ns", 1)])
+@pytest.mark.parametrize(
+    ("labels", "cells", "power_w"),
+    [
+        ("power|W", "2", 2.0), ("Power|mW", "2", 2e-3), ("P|uW", "2", 2e-6), ("power|µW", "2", 2e-6),
+        ("current|A,voltage|V", "2,3", 6.0), ("I|mA,U|mV", "2,3", 6e-6), ("Current|uA,V|V", "2,3", 6e-6),
+        ("voltage|V,current|A,power|W,note", "2,3,7,x", 7.0),
+    ],
+)  # fmt: skip
+def test_a_heading_that_leaves_no_doubt_is_the_map_and_is_shown(
+    left: str, right: str, time: str, step_ns: int, labels: str, cells: str, power_w: float, tmp_path: Path
+) -> None:
+    names = [
+        f"{name} {left}{unit}{right}" if unit else name
+        for name, _, unit in (x.partition("|") for x in labels.split(","))
+    ]
+    rows = [f"{k},{cells}" for k in range(4)]
+    path = tmp_path / "table"
+    path.write_text("\n".join([f"time {left}{time}{right}," + ",".join(names), *rows, ""]))
+    found = sniff(path)
+    assert found.name == "csv"
+    recording = found.read(path, ReadOptions())
+    (trace,) = recording.traces
+    assert trace.power_w.tolist() == pytest.approx([power_w] * 4, rel=1e-12)
+    assert trace.edges_ns is not None
+    assert np.diff(trace.edges_ns).tolist() == [step_ns] * 4
+    (said,) = [finding for finding in recording.findings if finding.slug == "columns_from_heading"]
+    assert f"--column time='time {left}{time}{right}'" in said.message
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["time [s],power", "time,power [W]", "time [s],power [A]", "time [s],power [W],p [W]", "time [s],rail power [W]",
+     "time [s],voltage [V]", "time [s],current [A],gpu [W]", "t [s],t (ms),p [W]"],
+)  # fmt: skip
+def test_a_heading_that_leaves_a_doubt_is_only_suggested(heading: str, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    width = heading.count(",")
+    path.write_text(heading + "\n" + "".join(f"{k}{',1' * width}\n" for k in range(4)))
+    with pytest.raises(InputError) as caught:
+        reader("csv").read(path, ReadOptions())
+    assert caught.value.slug == "columns-unmapped"
+
+
+def test_a_current_alone_needs_the_supply_and_a_stated_map_overrules_the_heading(tmp_path: Path) -> None:
+    body = "time [s],current [mA],other [mA]\n0,10,20\n1,10,20\n"
+    with pytest.raises(InputError) as caught:
+        read_bytes("csv", body.replace(",other [mA]", "").replace(",20", ""), tmp_path)
+    assert caught.value.slug == "voltage-needed"
+    recording = read_bytes("csv", body, tmp_path, columns={"time": "time [s]", "current": "other [mA]"}, voltage_v=2.0)
+    assert recording.traces[0].power_w.tolist() == pytest.approx([0.04, 0.04])
+    assert "columns_from_heading" not in slugs(recording)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from host_files import nsight_database
 from host_reading import lane, read, slugs
 from joulemap.errors import FormatError, InputError
 from joulemap.records.recording import Recording
 from joulemap.trace import ClockKind
 from recording_files import shared_file
+from timeline_files import nsight_database
+from wire_fields import wire
 
 
 def pieces(recording: Recording) -> list[tuple[str, int, int]]:
@@ -266,6 +267,24 @@ def test_otlp_ids_in_hex_and_base64_are_the_same_track() -> None:
     assert hexa.timelines[0].tracks == base64.timelines[0].tracks == ("bench a840391e289aea79f67decbd14c17bbb",)
     assert hexa.timelines[0].kinds == base64.timelines[0].kinds == ("internal",)
     assert pieces(hexa)[0] == ("run", 1795966714719440893, 1795966714739922326)
+
+
+def test_otlp_binary_message_holds_the_same_spans_and_a_cut_one_is_said(tmp_path: Path) -> None:
+    hexa = read("otlp", shared_file("generated", "otlp", "otlp_spec_hexids.json"), Path())
+    path = shared_file("generated", "otlp", "otlp.pb")
+    binary = read("otlp", path, Path())
+    assert pieces(binary) == pieces(hexa)
+    assert binary.timelines[0].tracks == hexa.timelines[0].tracks
+    assert binary.timelines[0].kinds == hexa.timelines[0].kinds
+    assert binary.markers[0].markers == hexa.markers[0].markers
+    twice = read("otlp", path.read_bytes() * 2 + path.read_bytes()[:40], tmp_path)
+    assert len(pieces(twice)) == 2 * len(pieces(hexa))
+    assert "tail_cut" in slugs(twice)
+    packed = wire(1, wire(2, wire(2, wire(7, b"") + wire(8, b""))))  # numbers as packed fields that hold none
+    assert "stamp_unreadable" in slugs(read("otlp", path.read_bytes() + packed, tmp_path))
+    with pytest.raises(FormatError) as caught:
+        read("otlp", path.read_bytes()[:40], tmp_path)
+    assert caught.value.slug == "protobuf-damaged"
 
 
 def test_otlp_lines_of_the_sdk_have_iso_times() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -188,3 +189,26 @@ def test_the_integral_is_exact_and_held_outside_the_rows() -> None:
     assert np.allclose(integral.energy_j(at_s), expected, atol=1e-27)
     with pytest.raises(ValueError, match="without rows"):
         RailIntegral.build(replace(rail, energy_fj=np.empty(0, np.uint32)))
+
+
+def test_a_long_gate_costs_little_more_memory_than_its_samples() -> None:
+    rows = np.full(2_000_000, 1_500_000, np.uint32)
+    integral = RailIntegral.build(RailActivity(row_s=1e-6, energy_fj=rows, edges=()))
+    meter = SimulatedMeter(instrument("virtual-shunt"), lambda: pytest.fail("not asked"), 0)
+    meter.arm(repeat=1)
+    tracemalloc.start()
+    try:
+        recording = meter.record(integral)
+        peak_b = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert recording.trace.power_w.nbytes == 4 * recording.trace.n
+    assert peak_b < 4 * recording.trace.n + 16_000_000
+
+
+def test_intervals_passed_over_change_no_bit_of_the_rest(rail: RailActivity) -> None:
+    integral = RailIntegral.build(rail)
+    whole_w = integral.interval_power_w(-0.4e-6, 1.000_013e-6, 20_010)
+    for begin in (1, 777, 19_990, 20_009):
+        rest_w = integral.interval_power_w(-0.4e-6, 1.000_013e-6, 20_010 - begin, begin=begin)
+        assert rest_w.tolist() == whole_w[begin:].tolist()

@@ -252,6 +252,52 @@ def test_cumulative_energy_is_the_running_integral() -> None:
     assert cumulative_energy_j(trace, at_s) == pytest.approx([5e-6, 0, 0, 1e-6, 7e-6], rel=1e-12)
 
 
+@pytest.mark.parametrize("edges", [False, True])
+def test_the_end_of_an_empty_slice_may_come_before_its_start(edges: bool) -> None:
+    from joulemap.trace import kernels
+
+    power, runs = np.ones(8, np.float32), np.array([[0, 8]])
+    opened, energy = np.full((1, 4), 1e15), np.empty(1)  # scratch holds anything: a rank far outside among it
+    at, order = np.array([3, 3]), np.array([1, 0])
+    if edges:
+        kernels.integrate_edges(power, np.arange(9), at, np.empty(0), order, runs, False, 0.0, opened, energy)
+    else:
+        kernels.integrate_uniform(power, 1.0, at, np.zeros(2), order, runs, False, 0.0, opened, energy)
+    instants = np.array([3.5, 1.0])
+    for backend in BACKENDS:
+        at_rest = integrate_energy(build_trace(power), instants, instants, backend=backend)
+        assert at_rest.energy_j.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("step_ns", [1, 3, 500, 999_999_937])
+def test_bounds_come_back_from_their_words_as_whole_numbers_say(step_ns: int) -> None:
+    from joulemap.trace import kernels
+
+    rng = np.random.default_rng(step_ns)
+    edge = rng.integers(0, 2**52 // step_ns, 500) * step_ns
+    bounds = np.concatenate([edge, edge + step_ns - 1, rng.integers(0, 2**52, 1000), [0, 2**52 - 1, 0, 2**52 - 1]])
+    bounds = np.minimum(bounds, 2**52 - 1)
+    start, end = bounds[: bounds.size // 2], bounds[bounds.size // 2 :]
+    words, where, part = np.empty(bounds.size, np.int64), np.empty(bounds.size, np.int64), np.empty(bounds.size)
+    kernels.pack_bounds(start, end, 11, words)
+    words.sort()
+    kernels.unpack_bounds(words, 11, step_ns, where, part)
+    assert sorted(words.tolist()) == list(range(bounds.size))
+    assert (where.tolist(), part.tolist()) == tuple(column.tolist() for column in np.divmod(bounds[words], step_ns))
+    assert (np.diff(bounds[words]) >= 0).all()
+
+
+def test_halves_side_by_side_say_what_one_pass_says() -> None:
+    rng = np.random.default_rng(12)
+    trace = build_trace(rng.random(5000), gaps=[[100, 250]])
+    start = rng.integers(-5000, trace.end_ns, 200_001)  # so many that two threads share them
+    end = start + rng.integers(0, 90_000, start.size)
+    whole = integrate_energy(trace, start, end, backend="numba")
+    part = integrate_energy(trace, start[:5000], end[:5000], backend="numba")
+    assert whole.energy_j[:5000] == pytest.approx(part.energy_j, rel=1e-12, abs=0)
+    assert whole.energy_j == pytest.approx(integrate_energy(trace, start, end, backend="numpy").energy_j, rel=1e-12)
+
+
 def test_mean_power_divides_by_what_was_seen() -> None:
     trace = build_trace(np.array([2, 0, 4], np.float32), gaps=[[1, 2]])
     got = mean_power(trace, np.array([0, 1100]), np.array([3000, 1900]))
@@ -286,6 +332,46 @@ def test_an_envelope_has_the_extremes_and_the_mean_of_each_bin() -> None:
         assert math.isnan(envelope.mean_w[k]) == (mean.covered_s[0] == 0)
     with pytest.raises(ValueError, match="increasing"):
         build_envelope(trace, np.array([5, 5]))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [KernelKind.INTERVAL_MEAN, KernelKind.POINT])
+def test_a_long_envelope_keeps_its_digits(backend: Backend, dtype: type[np.floating], kind: KernelKind) -> None:
+    rng = np.random.default_rng(6)
+    n = 60_000  # many blocks of the kernel in one bin
+    power = np.exp(rng.normal(0, 6, n)).astype(dtype)
+    gaps = [[0, 3], [4095, 4097], [20_000, 33_333], [n - 1, n]]
+    trace = build_trace(power, gaps=gaps, kind=kind)
+    edges = np.array([0, 1500, 1501, 4_000_000, 20_000_500, 33_333_001, 59_998_500, 60_000_000])
+    envelope = build_envelope(trace, edges, backend=backend)
+    lost = np.zeros(n, bool)
+    for left, right in gaps:
+        lost[left:right] = True
+    for k, (left, right) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        seen = power[left // 1000 : -(-right // 1000)][~lost[left // 1000 : -(-right // 1000)]]
+        if not seen.size:
+            assert np.isnan([envelope.low_w[k], envelope.high_w[k], envelope.mean_w[k]]).all()
+            continue
+        assert (envelope.low_w[k], envelope.high_w[k]) == (seen.min(), seen.max())
+        energy, covered = integrate_exactly(trace, Fraction(left), Fraction(right))
+        assert envelope.mean_w[k] == pytest.approx(energy / covered, rel=1e-12, abs=0)
+
+
+def test_extremes_of_one_pass_know_signs_zeros_and_the_largest_numbers() -> None:
+    power = np.array([-0.0, 0.0, -1e-45, 3e38, -3e38, -2.0, -1.0, 1e-45], np.float32)
+    trace = build_trace(power)
+    envelope = build_envelope(trace, np.array([0, 2000, 3000, 5000, 7000, 8000]), backend="numba")
+    assert envelope.low_w.tolist() == [0.0, float(power[2]), float(power[4]), -2.0, float(power[7])]
+    assert envelope.high_w.tolist() == [0.0, float(power[2]), float(power[3]), -1.0, float(power[7])]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_bin_beyond_the_end_holds_nothing_whatever_the_period(backend: Backend) -> None:
+    trace = build_trace(np.ones(3), period_s=7.5e-9)  # ends at 22.5 ns
+    envelope = build_envelope(trace, np.array([0, 23, 24]), backend=backend)
+    assert (envelope.low_w[0], envelope.high_w[0], envelope.mean_w[0]) == pytest.approx((1.0, 1.0, 1.0))
+    assert np.isnan([envelope.low_w[1], envelope.high_w[1], envelope.mean_w[1]]).all()
 
 
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

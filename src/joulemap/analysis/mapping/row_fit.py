@@ -91,7 +91,7 @@ class RowFit:
         """Returns the fit freed of what errors in its design did to it, as further errors of the same size do it again.
 
         Args:
-            others_w: (k, rows + 1) powers with further errors in the design, W.
+            others_w: (k, rows + 1) powers with further errors in the design, W, over the times they were taken for.
 
         References:
             J. R. Cook and L. A. Stefanski, J. Am. Stat. Assoc. 89 (1994) (simulation and extrapolation).

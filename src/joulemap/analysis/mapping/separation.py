@@ -133,8 +133,21 @@ def separate_rows(
         fit_rows(build_samples(windows, other, groups, clock.shift_ns), noise_j, clock.aside) for other in redrawn
     ]
     if others:
-        fit = fit.corrected(np.array([other.power_w for other in others]))
+        length = [_lengths(other, stretches, groups) for other in redrawn]
+        fit = fit.corrected(np.array([other.power_w * times for other, times in zip(others, length, strict=True)]))
     return _told(rows, fit, groups, (clock, windows, weight, stretches.inside_s))
+
+
+def _lengths(other: Stretches, stretches: Stretches, groups: int) -> Matrix:
+    """Returns how long each row and the time between are on another schedule, over how long they are, (g + 1,).
+
+    Energies are what matters: a row that is taken for longer has less power and more time.
+    """
+    times = []
+    for laid in (other, stretches):
+        own = np.bincount(laid.row, laid.end_ns - laid.start_ns, groups)
+        times.append(np.append(own, max(laid.end_ns.max() - laid.start_ns[0] - own.sum(), 0.0)))
+    return np.asarray(np.divide(times[0], times[1], out=np.ones(groups + 1), where=times[1] > 0), np.float64)
 
 
 def _middle(slices: GroupedSlices, most: int) -> GroupedSlices:

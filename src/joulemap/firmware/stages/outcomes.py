@@ -229,6 +229,9 @@ def _without_terminal(facts: CaptureFacts) -> CaptureVerdict | None:
         message=f"no terminal record; GATE agrees with {facts.requested_count} inferences within "
         f"{abs(facts.off_reference_s) * 1e6:.1f} µs, less than half of one",
     )
+    lossy = _lossy(facts)
+    if lossy is not None:  # the count is known, and too much of the gate was lost all the same
+        return replace(lossy, findings=(*lossy.findings, inferred, finding))
     return CaptureVerdict(
         mode=ObservationMode.GPIO_GATED, integrity=Validity.VALID, findings=(inferred, finding, *_notes(facts))
     )
@@ -302,10 +305,21 @@ RULES: tuple[Rule, ...] = (
 )
 """In order of precedence; what none of them decides is valid."""
 
+_BESIDE: tuple[Rule, ...] = (_output, _throttled, _lossy)
+"""What is a fault of its own, never the consequence of another one: it is told even where another rule decides."""
+
 
 def judge_capture(facts: CaptureFacts) -> CaptureVerdict:
-    """Returns the verdict of the first rule that decides."""
-    return next((verdict for rule in RULES if (verdict := rule(facts)) is not None), None) or _valid(facts)
+    """Returns the verdict of the first rule that decides, with the findings of every other fault beside it."""
+    verdict = next((verdict for rule in RULES if (verdict := rule(facts)) is not None), None)
+    if verdict is None:
+        return _valid(facts)
+    told = {finding.slug for finding in verdict.findings}
+    ended = facts.terminal is not None and facts.terminal.status is TerminalStatus.ERROR  # no output to speak of
+    rules = [rule for rule in _BESIDE if not (ended and rule is _output)]
+    others = [other for rule in rules if (other := rule(facts)) is not None]
+    beside = tuple(finding for other in others for finding in other.findings if finding.slug not in told)
+    return replace(verdict, findings=(*verdict.findings, *beside))
 
 
 def judge_run(integrities: Sequence[Validity], requested: int) -> tuple[Validity, tuple[Finding, ...]]:

@@ -45,7 +45,8 @@ def plan_power_run(context: Requested) -> PowerPlanned:
 
     Raises:
         PowerError: a monitor on the board without a firmware that feeds it (``ondevice-monitor-unsupported``), or a
-            window that needs more inferences than the firmware can count (``count-out-of-range``).
+            window that needs more inferences than the firmware can count (``count-out-of-range``), or a run that lasts
+            longer than the target's power can be recorded (``window-too-long``).
     """
     held = require(context, ProfileDone, "plan_power_run")
     request, target = held.request, held.target
@@ -71,6 +72,16 @@ def plan_power_run(context: Requested) -> PowerPlanned:
             artifact_role=ArtifactRole.POWER,
         )
     planned_s = count * reference_s
+    limit_s = target.window_limit_s
+    if limit_s is not None and policy.execution_deadline_s(planned_s) > limit_s:
+        raise PowerError(
+            f"{count} inferences may take {policy.execution_deadline_s(planned_s):.6g} s with their margins, and the"
+            f" power of {target.name} is recorded for at most {limit_s:g} s",
+            hint="choose a smaller --count or --window-s",
+            slug="window-too-long",
+            phase="power",
+            artifact_role=ArtifactRole.POWER,
+        )
     plan = PowerRunPlan(
         requested_count=count,
         repeats=request.repeats,

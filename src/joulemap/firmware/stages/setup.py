@@ -30,6 +30,7 @@ from joulemap.records.target import Target
 
 __all__ = [
     "MAX_COUNT",
+    "MAX_REPEATS",
     "ON_DEVICE_INSTRUMENT",
     "analyze_model",
     "ensure_board_powered",
@@ -44,6 +45,8 @@ ON_DEVICE_INSTRUMENT = "ondevice"
 """A monitor on the board itself; known by name, refused at planning while no firmware feeds it."""
 MAX_COUNT = 2**32 - 1
 """What the firmware can count to."""
+MAX_REPEATS = 1000
+"""Captures of one run: all of them are kept, and the interval of a mean shrinks no further that pays."""
 _VIRTUAL_PROBE, _REAL_PROBE = "virtual", "jlink"
 
 
@@ -75,10 +78,10 @@ def _check_request(request: ProfileRequest, target: Target) -> None:
             hint=f"one of: {', '.join(target.transports)}",
             slug="unknown-transport",
         )
-    if request.repeats < 1 or (request.count is not None and not 1 <= request.count <= MAX_COUNT):
+    if not 1 <= request.repeats <= MAX_REPEATS or (request.count is not None and not 1 <= request.count <= MAX_COUNT):
         raise UsageError(
             f"{request.repeats} repeats of {request.count} inferences cannot be run",
-            hint=f"repeats are at least 1, a count is 1 to {MAX_COUNT}",
+            hint=f"repeats are 1 to {MAX_REPEATS}, a count is 1 to {MAX_COUNT}",
             slug="count-out-of-range",
         )
     if request.window_s is not None and not 0 < request.window_s < math.inf:

@@ -6,8 +6,9 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from joulemap.formats.android.perfetto_packets import first
 from joulemap.formats.ground.building import FindingLog
@@ -31,6 +32,17 @@ class _Sequence:
     names: dict[int, str] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=dict)
     track: int = 0
+    state: int = 0
+
+
+class _Slices(Protocol):
+    """Where begins, ends and instants go."""
+
+    def begin(self, track: Hashable, name: str, time_ns: int, kind: str = "") -> None: ...
+    def end(self, track: Hashable, time_ns: int) -> None: ...
+    def mark(self, name: str, time_ns: int) -> None: ...
+    def timelines(self, namer: Callable[[Any], str] = str) -> tuple[Timeline, ...]: ...
+    def markers(self) -> tuple[MarkerTrack, ...]: ...
 
 
 class EventBook:
@@ -40,12 +52,14 @@ class EventBook:
         clock: of the stamps.
         log: takes ``slice_unclosed``, ``slice_unopened`` and ``name_unknown``.
         book: takes the counters.
+        slices: takes the slices and instants; columns of its own when there are none.
     """
 
-    def __init__(self, clock: Clock, log: FindingLog, book: SampleBook) -> None:
+    def __init__(self, clock: Clock, log: FindingLog, book: SampleBook, slices: _Slices | None = None) -> None:
         self.log = log
         self.book = book
-        self.slices = SliceColumns(clock, log)
+        self.slices: _Slices = slices or SliceColumns(clock, log)
+        self._states = 0
         self._sequences: dict[int, _Sequence] = {}
         self._tracks: dict[int, Message] = {}
         self._totals: dict[int, float] = {}
@@ -53,11 +67,12 @@ class EventBook:
     def take(self, packet: Message, time_ns: int | None) -> None:
         """Takes the descriptors and events of a packet."""
         identity = first(packet, "trusted_packet_sequence_id", 0)
-        sequence = self._sequences.setdefault(identity, _Sequence())
+        sequence = self._sequence(identity)
         flags = first(packet, "sequence_flags", 0)
         cleared = first(packet, "incremental_state_cleared", default=False)
         if cleared or (isinstance(flags, int) and flags & _CLEARED):
-            sequence = self._sequences[identity] = _Sequence()
+            self._sequences.pop(identity)
+            sequence = self._sequence(identity)
         for defaults in packet.get("trace_packet_defaults", []):
             for event in defaults.get("track_event_defaults", []):
                 sequence.track = first(event, "track_uuid", sequence.track)
@@ -102,15 +117,41 @@ class EventBook:
         return ",".join(word for word in words if word)
 
     def _counter(self, event: Message, track: int, time_ns: int) -> None:
-        counter = first(self._tracks.get(track, {}), "counter", {})
         raw = first(event, "double_counter_value", first(event, "counter_value", 0.0))
+        name, unit, multiplier, scale = self._lane(track)
+        value = float(raw) * multiplier * scale
+        if self._runs_on(track):
+            value = self._totals[track] = self._totals.get(track, 0.0) + value
+        self.book.lane(name, unit, time_ns, value)
+
+    def _lane(self, track: int) -> tuple[str, str, int, float]:
+        counter = first(self._tracks.get(track, {}), "counter", {})
         unit_code: Any = first(counter, "unit", 0)
         unit, scale = _UNITS.get(unit_code if isinstance(unit_code, int) else 0, ("", 1.0))
         unit = first(counter, "unit_name", "") or unit or "1"
-        value = float(raw) * first(counter, "unit_multiplier", 1) * scale
-        if first(counter, "is_incremental", default=False):
-            value = self._totals[track] = self._totals.get(track, 0.0) + value
-        self.book.lane(self._track_name(track), unit, time_ns, value)
+        return self._track_name(track), unit, first(counter, "unit_multiplier", 1), scale
+
+    def _runs_on(self, track: int) -> bool:
+        return bool(first(first(self._tracks.get(track, {}), "counter", {}), "is_incremental", default=False))
+
+    def _sequence(self, identity: int) -> _Sequence:
+        known = self._sequences.get(identity)
+        if known is None:
+            self._states += 1
+            known = self._sequences[identity] = _Sequence(state=self._states)
+        return known
+
+    def state_of(self, sequence: int) -> int:
+        """Returns a number that is another one whenever the names of the sequence were cleared."""
+        return self._sequence(sequence).state
+
+    def track_of(self, sequence: int) -> int:
+        """Returns the track of a sequence's events that name none."""
+        return self._sequence(sequence).track
+
+    def lane_of(self, track: int) -> tuple[str, str, int, float] | None:
+        """Returns name, unit, multiplier and scale of a counter; None for one whose values add up."""
+        return None if self._runs_on(track) else self._lane(track)
 
     def _track_name(self, uuid: int) -> str:
         """Returns the name of a track: its own, or its thread's or process's, under its parents'."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,13 @@ def first(message: Message, name: str, default: Any) -> Any:
     return values[-1] if values else default
 
 
-def iter_packets(path: Path, log: FindingLog) -> Iterator[Message]:
+def iter_packets(path: Path, log: FindingLog, *, scan: Callable[[bytes, int], int] | None = None) -> Iterator[Message]:
     """Yields the packets of a trace in file order; a packet that is cut or damaged is said and left out.
+
+    Args:
+        path: of the trace.
+        log: takes the findings.
+        scan: takes whole packets of a block itself, from an offset on, and returns that of the first it leaves here.
 
     Raises:
         FormatError: no trace.
@@ -73,10 +79,10 @@ def iter_packets(path: Path, log: FindingLog) -> Iterator[Message]:
     """
     with open_bytes(path) as handle:
         head = handle.read(4096)
-        if is_text(head):
+        if is_text(head.removeprefix(BOM_UTF8)):
             yield from _text_packets(head + handle.read(_TEXT_LIMIT_B), path.name)
             return
-        framer = _Framer(path.name, log, head)
+        framer = _Framer(path.name, log, head, scan)
         while True:
             yield from framer.packets()
             block = handle.read(max(_CHUNK_B, min(len(framer.pending), _PACKET_LIMIT_B)))
@@ -93,14 +99,15 @@ def _text_packets(body: bytes, name: str) -> list[Message]:
             hint="Give the binary trace instead.",
             slug="recording-too-large",
         )
-    return parse_text_messages(SCHEMA, "Trace", body.decode("utf-8", "replace"), place=name).get("packet", [])
+    return parse_text_messages(SCHEMA, "Trace", body.decode("utf-8-sig", "replace"), place=name).get("packet", [])
 
 
 class _Framer:
     """Cuts a stream of bytes into packets; one that is damaged is said and left out."""
 
-    def __init__(self, name: str, log: FindingLog, head: bytes) -> None:
+    def __init__(self, name: str, log: FindingLog, head: bytes, scan: Callable[[bytes, int], int] | None) -> None:
         self.name = name
+        self.scan = scan
         self.log = log
         self.pending = head
         self._offset = 0
@@ -129,7 +136,11 @@ class _Framer:
     def packets(self) -> Iterator[Message]:
         """Yields the packets that are whole; keeps the rest."""
         at = 0
-        while (frame := _frame(self.pending, at)) is not None:
+        while True:
+            at = self.scan(self.pending, at) if self.scan else at
+            frame = _frame(self.pending, at)
+            if frame is None:
+                break
             start, end = frame
             if self.pending[at] >> 3 == 1:
                 yield from self._packet(self.pending[start:end], self._offset + at)
@@ -244,6 +255,16 @@ class ClockTable:
             self._running[key] += stamp * unit_ns
             return self._running[key] + offset
         return stamp * unit_ns + offset
+
+    def plain_rule(self, sequence: int) -> tuple[int, int] | None:
+        """Returns ns per unit and offset in ns of a sequence's own stamps; None when they run on or are not tied."""
+        clock_id = self._defaults.get(sequence, BOOTTIME)
+        if clock_id == BOOTTIME:
+            return 1, 0
+        key = self._key(clock_id, sequence)
+        if key not in self._offsets or self._rules[key][1]:
+            return None
+        return self._rules[key][0], self._offsets[key]
 
     @staticmethod
     def _key(clock_id: int, sequence: int) -> tuple[int, int]:

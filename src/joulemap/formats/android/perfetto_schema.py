@@ -37,7 +37,7 @@ SCHEMA: Final[Schema] = {
         1: ("ftrace_events", "FtraceBundle"),
         50: ("compressed_packets", "bytes"),
     },
-    "ClockSnapshot": {1: ("clocks", "SnapshotClock"), 2: ("primary_trace_clock", "uint")},
+    "ClockSnapshot": {1: ("clocks", "SnapshotClock"), 2: ("primary_trace_clock", "enum")},
     "SnapshotClock": {
         1: ("clock_id", "uint"),
         2: ("timestamp", "uint"),
@@ -71,7 +71,7 @@ SCHEMA: Final[Schema] = {
     "Consumer": {1: ("energy_consumer_id", "int"), 2: ("ordinal", "int"), 3: ("type", "string"), 4: ("name", "string")},
     "UidEnergy": {1: ("uid", "int"), 2: ("energy_uws", "int")},
     "TrackEvent": {
-        9: ("type", "uint"),
+        9: ("type", "enum"),
         10: ("name_iid", "uint"),
         23: ("name", "string"),
         11: ("track_uuid", "uint"),
@@ -94,7 +94,7 @@ SCHEMA: Final[Schema] = {
     "Process": {1: ("pid", "int"), 6: ("process_name", "string")},
     "Thread": {1: ("pid", "int"), 2: ("tid", "int"), 5: ("thread_name", "string")},
     "Counter": {
-        3: ("unit", "uint"),
+        3: ("unit", "enum"),
         6: ("unit_name", "string"),
         4: ("unit_multiplier", "int"),
         5: ("is_incremental", "bool"),

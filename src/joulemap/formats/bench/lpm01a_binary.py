@@ -16,21 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
-from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.bench.lpm01a_times import stamped_times
-from joulemap.formats.ground.building import (
-    FindingLog,
-    TimedColumns,
-    boundary_of,
-    sampled_channel,
-    source_file,
-    timed_trace,
-    voltage_of,
-)
-from joulemap.records.finding import Severity
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.stamped import StampedSamples, stamped_recording
 from joulemap.records.recording import Recording
-from joulemap.trace import Clock, ClockKind
 
 __all__ = ["Lpm01aBinaryReader"]
 
@@ -52,7 +41,7 @@ class _Stream:
 
 
 class Lpm01aBinaryReader:
-    """Reads the board's binary stream; the supply is not in it and must be stated."""
+    """Reads the board's binary stream; neither the supply nor the output mode is in it: they must be stated."""
 
     name = "lpm01a-binary"
     certainty = Certainty.DESCRIBED
@@ -67,44 +56,22 @@ class Lpm01aBinaryReader:
         return 0.9 if at >= 0 and head[at + 7 : at + 9] == _END else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Recording:
-        """Returns power (current times the stated supply) on the board's millisecond clock.
+        """Returns power on the board's millisecond clock: current times the stated supply, or energy by the period.
+
+        The mode is not in the stream: ``--unit value=J`` says that the samples are the energy of each period.
 
         Raises:
-            InputError: no supply was stated, or no rate and fewer than two stamps.
+            InputError: no supply was stated for currents, or no rate and fewer than two stamps.
             FormatError: no sample after a time stamp.
         """
-        voltage_v = voltage_of(options.voltage_v, path.name)
         log = FindingLog()
         found = _decode(path.read_bytes(), log)
         if not found.stamps or not found.samples:
             raise FormatError(
                 f"{path.name}: no sample after a time stamp", hint="Record again.", slug="recording-empty"
             )
-        if not found.completed:
-            log.add("recording_unfinished", "the stream has no end packet", severity=Severity.INFO)
-        first = found.stamps[0][0]
-        if first:
-            log.add("samples_without_time", f"{first} samples before the first stamp are left out", "offset 0")
-        time_ns, period_ns = stamped_times(found.stamps, found.samples, options.rate_hz)
-        trace = timed_trace(
-            TimedColumns(
-                time_ns=time_ns,
-                value=np.concatenate(found.parts)[first:] * voltage_v,
-                stamp="start",
-                gap_factor=2.5,
-                period_ns=period_ns,
-            ),
-            channel=sampled_channel("dut", boundary_of(options.boundary, Boundary.RAIL), period_ns * 1e-9),
-            clock=Clock(name="lpm01a", kind=ClockKind.MONOTONIC, resolution_ns=1e6),
-            log=log,
-        )
-        return Recording(
-            format=self.name,
-            sources=(source_file(path),),
-            traces=(trace,),
-            metadata={"supply_v": f"{voltage_v:g}", "period_s": f"{period_ns * 1e-9:.6g}"},
-            findings=log.findings(),
-        )
+        samples = StampedSamples(value=np.concatenate(found.parts), stamps=found.stamps, completed=found.completed)
+        return stamped_recording((self.name, path), samples, options, log)
 
 
 def _decode(raw: bytes, log: FindingLog) -> _Stream:

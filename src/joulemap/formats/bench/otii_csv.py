@@ -27,6 +27,7 @@ from joulemap.formats.ground.building import (
     timed_trace,
     voltage_of,
 )
+from joulemap.formats.ground.levels import hold_value
 from joulemap.formats.ground.text import HEAD_B, open_bytes, open_table
 from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.records.recording import Lane, Recording
@@ -164,11 +165,9 @@ def _label(path: Path, options: ReadOptions) -> tuple[str, str, UnitKind | None]
 
 def _held(source: _Series, at_ns: NDArray[np.int64], log: FindingLog) -> NDArray[np.float64]:
     """Returns the source's value at or before each instant (its first one before it begins)."""
-    order = np.argsort(source.time_ns, kind="stable")
     if np.any(np.diff(source.time_ns) < 0):
         log.add("backward_stamp", "the voltage file is not in order of time", source.path.name)
-    where = np.searchsorted(source.time_ns[order], at_ns, side="right") - 1
-    return source.value[order][np.clip(where, 0, None)]
+    return hold_value(source.time_ns, source.value, at_ns)
 
 
 def _power(

@@ -6,7 +6,6 @@ References:
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
@@ -29,6 +29,7 @@ from joulemap.formats.ground.building import (
 )
 from joulemap.formats.ground.text import DelimitedTable, Row, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import decimal_ns, header_unit, parse_number, parse_unit
+from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind, EnergyTrace
 
@@ -76,10 +77,8 @@ class PowerToolReader:
         traces: list[EnergyTrace] = []
         steps = np.diff(np.array(time_ns, np.int64))
         window_s = float(np.median(steps)) * 1e-9 if steps.size else 0.0
-        for rail, quantities in rails.items():
-            power_w = _power({name: np.array(values[rail, name]) for name in quantities}, path.name, options)
-            if power_w is None:
-                continue
+        named = {rail: {name: np.array(values[rail, name]) for name in columns} for rail, columns in rails.items()}
+        for rail, power_w in _powers(named, path.name, options, log).items():
             quiet = log if not traces else FindingLog()
             traces.append(
                 timed_trace(
@@ -156,13 +155,29 @@ def _cell(row: Row, column: _Column, decimal: str) -> float:
     return parse_number(row.fields[column.at], decimal) * column.factor
 
 
-def _power(
-    values: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]], name: str, options: ReadOptions
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    if "power" in values and not all(map(math.isnan, values["power"][:1000])):
-        return values["power"]
-    if "current" not in values:
-        return None
-    if "voltage" in values:
-        return values["current"] * values["voltage"]
-    return values["current"] * voltage_of(options.voltage_v, name)
+def _powers(
+    rails: dict[str, dict[str, NDArray[np.float64]]], name: str, options: ReadOptions, log: FindingLog
+) -> dict[str, NDArray[np.float64]]:
+    """Returns the power of each rail that has one, W.
+
+    The app writes the columns of the USB and aux channels whether or not they are wired: an empty rail, or a current
+    without a voltage beside a rail that has power, is said and left out.
+    """
+    powers: dict[str, NDArray[np.float64]] = {}
+    lone: dict[str, NDArray[np.float64]] = {}
+    for rail, columns in rails.items():
+        filled = {quantity: values for quantity, values in columns.items() if not np.isnan(values).all()}
+        if "power" in filled:
+            powers[rail] = filled["power"]
+        elif "current" in filled and "voltage" in filled:
+            powers[rail] = filled["current"] * filled["voltage"]
+        elif "current" in filled:
+            lone[rail] = filled["current"]
+        elif not filled:
+            log.add("channel_empty", f"all values of the {rail} channel are missing", severity=Severity.INFO)
+    for rail, current_a in lone.items():
+        if powers and options.voltage_v is None:
+            log.add("channel_without_voltage", f"the {rail} current has no voltage and is left out")
+        else:
+            powers[rail] = current_a * voltage_of(options.voltage_v, name)
+    return powers

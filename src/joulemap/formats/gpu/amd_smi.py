@@ -13,7 +13,7 @@ from joulemap.formats.ground.building import FindingLog, boundary_of
 from joulemap.formats.ground.json_stream import read_json
 from joulemap.formats.ground.logs import index_clock, read_quantity
 from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.text import head_lines, read_head, read_lines, split_fields
 from joulemap.formats.ground.values import decimal_ns
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
@@ -64,8 +64,7 @@ class AmdSmiReader:
             InputError: several polls without a time and no stated rate.
         """
         log = FindingLog()
-        with path.open("rb") as handle:
-            table = not handle.read(512).lstrip().startswith((b"[", b"{"))
+        table = not read_head(path).lstrip().startswith((b"[", b"{"))
         rows = list(_csv_rows(path, log) if table else _json_rows(path))
         timed = all(values.get("timestamp") for _, values in rows)
         clock, period_ns = Clock(name="host", kind=ClockKind.UTC, resolution_ns=1e9), 1

@@ -100,5 +100,5 @@ class DcgmiDmonReader:
 
 def _bounds(header: str) -> list[tuple[str, int, int]]:
     starts = [(match.group(), match.start()) for match in re.finditer(r"\S+", header)][1:]
-    ends = [start for _, start in starts[1:]] + [1 << 16]
+    ends = [start for _, start in starts[1:]] + [1 << 16] * bool(starts)  # a header may name no column
     return [(name, start, end) for (name, start), end in zip(starts, ends, strict=True)]

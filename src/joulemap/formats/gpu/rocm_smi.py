@@ -14,7 +14,7 @@ from joulemap.formats.ground.building import FindingLog, boundary_of
 from joulemap.formats.ground.json_stream import read_json
 from joulemap.formats.ground.logs import index_clock, read_quantity
 from joulemap.formats.ground.sampling import Domain, SampleBook, recording_of
-from joulemap.formats.ground.text import head_lines, read_lines, split_fields
+from joulemap.formats.ground.text import head_lines, read_head, read_lines, split_fields
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 
@@ -63,8 +63,7 @@ class RocmSmiReader:
             InputError: several snapshots follow each other and no rate was stated.
         """
         log = FindingLog()
-        with path.open("rb") as handle:
-            table = not handle.read(512).lstrip().startswith(b"{")
+        table = not read_head(path).lstrip().startswith(b"{")
         cards = list(_csv_cards(path, log) if table else _json_cards(path))
         repeats = len({card for _, card, _ in cards}) < len(cards)
         clock, period_ns = (

@@ -1,4 +1,4 @@
-"""Digital lines of a recording: slices of their high times, and edges as markers when there are few enough.
+"""Levels: what a slower channel held at an instant; a digital line as slices of its high times, and its edges.
 
 It must not know any format.
 """
@@ -15,10 +15,24 @@ from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, EdgeDirection, Marker, Timeline
 
-__all__ = ["MARKER_LIMIT", "level_records"]
+__all__ = ["MARKER_LIMIT", "hold_value", "level_records"]
 
 MARKER_LIMIT: Final = 20_000
 """Edges of one file that become markers; a line that toggles more often is kept as slices only."""
+
+
+def hold_value(time_ns: NDArray[np.int64], value: NDArray[np.float64], at_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns what a channel held at each instant: its sample at or before it; its first one before it begins.
+
+    Args:
+        time_ns: (n,) ns in any order, n > 0.
+        value: (n,) of those instants.
+        at_ns: (m,) ns.
+    """
+    order = np.argsort(time_ns, kind="stable")
+    where = np.searchsorted(time_ns[order], at_ns, side="right") - 1
+    held: NDArray[np.float64] = value[order][np.clip(where, 0, None)]
+    return held
 
 
 def level_records(

@@ -19,10 +19,10 @@ __all__ = ["Message", "Schema", "decode_message", "iter_fields", "read_varint"]
 
 Message = dict[str, list[Any]]
 Schema = Mapping[str, Mapping[int, tuple[str, str]]]
-"""Message name -> field number -> (field name, kind); a kind is ``uint``, ``int``, ``bool``, ``float``, ``double``,
-``string``, ``bytes`` or the name of another message."""
+"""Message name -> field number -> (field name, kind); a kind is ``uint``, ``int``, ``bool``, ``enum``, ``float``,
+``double``, ``string``, ``bytes`` or the name of another message."""
 
-_VARINT_KINDS = frozenset({"uint", "int", "bool"})
+_VARINT_KINDS = frozenset({"uint", "int", "bool", "enum"})
 _MAX_DEPTH = 32
 
 

@@ -17,6 +17,7 @@ from joulemap.formats.ground.protobuf import Message, Schema
 
 __all__ = ["parse_text_messages"]
 
+_RANGES = {"uint": (0, (1 << 64) - 1), "int": (-(1 << 63), (1 << 63) - 1), "enum": (-(1 << 31), (1 << 31) - 1)}
 _MAX_DEPTH = 32
 _END = ("end", "")
 _OPENERS, _CLOSERS, _SEPARATORS = "{<", "}>", ";,"
@@ -159,7 +160,7 @@ class _Parser:
         return self._scalar(wanted, value)
 
     def _string(self, wanted: str | None, value: str, name: str) -> str | bytes:
-        if wanted in ("uint", "int", "float", "double", "bool"):
+        if wanted in ("float", "double", "bool", *_RANGES):
             raise self.words.broken(f"field {name} is a number")
         parts = [_ESCAPE.sub(_unescape, value[1:-1])]
         while self.words.kind == "string":
@@ -173,10 +174,13 @@ class _Parser:
         try:
             if wanted in ("float", "double"):
                 return float(value if value.lower().lstrip("-") in ("inf", "nan", "infinity") else value.rstrip("fF"))
-            if wanted in ("uint", "int"):
-                return int(value, 0)
+            if wanted in _RANGES:
+                number = int(value, 0)
+                if not _RANGES[wanted][0] <= number <= _RANGES[wanted][1]:
+                    raise self.words.broken(f"{value[:40]} does not fit its field")
+                return number
         except ValueError:
-            if value[0].isalpha():
+            if wanted == "enum" and value[0].isalpha():
                 return value  # an enumerator's name
-            raise self.words.broken(f"{value!r} is no number") from None
+            raise self.words.broken(f"{value[:40]!r} is no number") from None
         return value

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.ground.building import FindingLog, source_file
@@ -59,6 +60,14 @@ class SampleBook:
         if abs(time_ns) < SPAN_LIMIT_NS:
             known[1].append(time_ns)
             known[2].append(value)
+
+    def extend_lane(self, name: str, unit: str, time_ns: NDArray[np.int64], value: NDArray[np.float64]) -> None:
+        """Appends many values of a lane, (n,) each; every stamp within range."""
+        known = self._lanes.get(name)
+        if known is None:
+            known = self._lanes[name] = (unit, array("q"), array("d"))
+        known[1].frombytes(time_ns.tobytes())
+        known[2].frombytes(value.tobytes())
 
     def drop(self, name: str) -> None:
         """Leaves a series out: a reader found that another holds the same."""

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog, TimedColumns, gap_ranges, timed_trace
 from joulemap.formats.ground.domains import Meaning, Series
 from joulemap.formats.ground.logs import key_of
@@ -71,6 +72,13 @@ class TraceMaker:
             self._single(series, int(np.flatnonzero(np.isfinite(power_w))[0]), "power_w")
             return None
         power_w = self._bounded(series, power_w)
+        if series.domain.boundary is Boundary.BOARD and not np.nan_to_num(power_w).any():
+            self.log.add(
+                "power_always_zero",
+                f"{series.name}: every one of {power_w.size} readings is 0 W, which no card in use draws: the sensor "
+                "may be unsupported (MIG) or held by another agent",
+                f"line {series.line[0]}",
+            )
         trace = timed_trace(
             TimedColumns(time_ns=time_ns, value=power_w, line=series.line, gap_factor=series.domain.gap_factor),
             channel=self._channel(series, time_ns),

@@ -67,7 +67,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def read_head(path: Path) -> bytes:
-    """Returns the first 64 KiB of a file (decompressed), empty for a folder.
+    """Returns the first 64 KiB of a file (decompressed, without a UTF-8 byte order mark), empty for a folder.
 
     Raises:
         InputError: it cannot be opened.
@@ -76,7 +76,7 @@ def read_head(path: Path) -> bytes:
         return b""
     with open_bytes(path) as handle:
         try:
-            return handle.read(HEAD_B)
+            return handle.read(HEAD_B).removeprefix(_BOMS[0][0])
         except (OSError, EOFError, zlib.error):
             return b""
 

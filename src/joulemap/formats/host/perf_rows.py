@@ -124,11 +124,15 @@ def _human_row(text: str, line: int) -> PerfRow | None:
     match = _HUMAN.match(text)
     if match is None or match["event"] == "seconds":
         return None
+    try:
+        time_ns = decimal_ns(match["time"].replace(",", ".")) if match["time"] else None
+    except ValueError:
+        return None
     spread = _SPREAD.search(match["rest"])
     unit = match["unit"] or ""
     return PerfRow(
         line=line,
-        time_ns=decimal_ns(match["time"].replace(",", ".")) if match["time"] else None,
+        time_ns=time_ns,
         value=_human_number(match["value"], unit),
         unit=unit,
         event=match["event"],
@@ -144,7 +148,10 @@ def _table_row(text: str, separator: str, log: FindingLog, line: int) -> PerfRow
     if fields[0] == "summary":
         return None
     if len(fields) > 3 and re.fullmatch(r"[0-9]+[.,][0-9]{9}", fields[0]):
-        time_ns = decimal_ns(fields.pop(0).replace(",", "."))
+        try:
+            time_ns = decimal_ns(fields.pop(0).replace(",", "."))
+        except ValueError:  # further away than the clock reaches
+            return None
     if _WHERE.match(fields[0]):
         where = fields.pop(0)
         if len(fields) > 3 and fields[0].isdigit() and fields[2] in _UNITS and not fields[1].isalpha():

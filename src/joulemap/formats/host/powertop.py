@@ -16,7 +16,7 @@ from joulemap.records.recording import Recording, StatedTotal
 
 __all__ = ["PowertopReader"]
 
-_TARGET = re.compile(r"System:\s*([\d.]+) wakeup/s;\s*CPU:\s*([\d.]+)% usage")
+_TARGET = re.compile(r"System:\s*(\d+(?:\.\d*)?) wakeup/s;\s*CPU:\s*(\d+(?:\.\d*)?)% usage")
 _RAN = re.compile(r"^PowerTOP Version;(\S+) ran at (.+)$")
 _INFO = ("Kernel Version", "System Name", "CPU Information", "OS Information")
 
@@ -60,7 +60,7 @@ class PowertopReader:
                     totals.append(
                         StatedTotal(
                             key=name,
-                            value=float(target.group(group).strip(".") or "nan") * factor,
+                            value=float(target.group(group)) * factor,
                             provenance=Provenance.MEASURED_SAMPLED,
                             span=f"line {line}",
                         )

@@ -168,7 +168,10 @@ def _base(device: _Device, prefix: str, log: FindingLog, facts: dict[str, str]) 
             continue
         # 34Q30 to ns: the whole seconds and the fraction apart, so that nothing leaves int64
         utc_ns = (pairs[:, 1] >> 30) * 1_000_000_000 + ((pairs[:, 1] & 0x3FFFFFFF) * 1_000_000_000 >> 30) + _EPOCH_NS
-        origin_ns = utc_ns - np.round(pairs[:, 0] * (1e9 / signal.rate_hz)).astype(np.int64)
+        elapsed_ns = np.round(pairs[:, 0] * (1e9 / signal.rate_hz))
+        if np.abs(elapsed_ns).max() >= _LAST_NS:
+            continue
+        origin_ns = utc_ns - elapsed_ns.astype(np.int64)
         if np.abs(origin_ns).max() >= _LAST_NS:
             continue
         origin = int(np.median(origin_ns - origin_ns[0])) + int(origin_ns[0])

@@ -171,7 +171,7 @@ def _take(state: _State, tag: bytes, body: bytes, place: tuple[int, FindingLog])
     elif tag == b"CLS" and len(body) > 12:
         document = _json(body[12:], place)
         v_range, first = document.get("v_range", 0), document.get("sample_id")
-        state.v_range = v_range if v_range in {0, 1} else 0
+        state.v_range = 1 if v_range == 1 else 0
         if isinstance(first, int) and not isinstance(first, bool) and state.samples < first < state.samples + (1 << 24):
             log.add(
                 "samples_skipped", f"{first - state.samples} samples are missing before a block", f"offset {offset}"
@@ -205,11 +205,9 @@ def _configure(state: _State, document: dict[str, Any]) -> None:
     rate_hz = document.get("sampling_frequency")
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, int | float) or not 0 < rate_hz <= 1e7:
         raise FormatError(f"a rate of {rate_hz!r} Hz is impossible", hint="Damaged.", slug="rate-impossible")
-    data_format = document.get("data_format")
+    data_format = str(document.get("data_format"))
     if data_format not in {"raw", "float32_v2"}:
-        raise FormatError(
-            f"data format {str(data_format)[:40]!r} is not read", hint="Export as CSV.", slug="jls-unreadable"
-        )
+        raise FormatError(f"data format {data_format[:40]!r} is not read", hint="Export as CSV.", slug="jls-unreadable")
     state.rate_hz, state.data_format = float(rate_hz), data_format
 
 
@@ -230,7 +228,7 @@ def _calibrate(state: _State, body: bytes, place: tuple[int, FindingLog]) -> Non
             current, voltage = document["current"], document["voltage"]
             columns = [np.array(current["offset"], np.float64)[:7], np.array(current["gain"], np.float64)[:7]]
             volts = [np.array(voltage["offset"], np.float64), np.array(voltage["gain"], np.float64)]
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             continue
         if any(column.shape != (7,) for column in columns) or any(column.shape != (2,) for column in volts):
             break

@@ -39,6 +39,8 @@ __all__ = ["JoulescopeCsvReader"]
 
 _SIGNAL: Final = re.compile(r"(?P<device>[^.]*)\.(?P<name>[a-z_0-9\[\]]+)")
 _STATISTICS: Final = ("current", "voltage", "power", "charge", "energy")
+_STEP_ALLOWED: Final = 0.02
+_PRINTED: Final = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,30 @@ def _statistics(table: _Table, context: tuple[Boundary, ReadOptions], log: Findi
     # the energy of a row is that of the row before plus its mean power times the step: a row ends its interval
     if "power" not in table.columns:
         raise FormatError("the statistics have no power", hint="Export again.", slug="column-missing")
+    _check_energy(table, log)
     return _trace(table, ("power", table.columns["power"], "end"), context, log)
+
+
+def _check_energy(table: _Table, log: FindingLog) -> None:
+    """Says where the file's own energy does not step by its mean power times the step: it overflowed or was reset."""
+    energy_j = table.columns.get("energy")
+    if energy_j is None or not table.time_ns:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps_s = np.diff(np.array(table.time_ns, np.int64)).astype(np.float64) * 1e-9
+        due_j = table.columns["power"][1:] * steps_s
+        step_j = np.diff(energy_j)
+        # %g prints six digits of a growing total, so a small step of a large total is coarse
+        allowed_j = _STEP_ALLOWED * np.abs(due_j) + _PRINTED * np.abs(energy_j[1:])
+        wrong = np.flatnonzero(np.abs(step_j - due_j) > allowed_j)
+    if wrong.size:
+        row = int(wrong[0])
+        log.add(
+            "energy_disagrees",
+            f"the energy column steps by {step_j[row]:.6g} J where its power and time make {due_j[row]:.6g} J "
+            f"({wrong.size} of {step_j.size} steps): its accumulator overflowed or was reset; the power counts",
+            f"line {table.line[row + 1]}",
+        )
 
 
 def _totals(table: _Table) -> list[StatedTotal]:

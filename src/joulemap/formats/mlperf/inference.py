@@ -231,7 +231,7 @@ def _published(columns: SplColumns, detail: _Detail, log: FindingLog) -> MlperfR
         return None
     time_ns = np.array(columns.time_ns, np.int64)
     inside = int(((time_ns >= begin_ns) & (time_ns <= end_ns)).sum())
-    if not inside:
+    if not inside and time_ns.size:
         apart_s = (int(time_ns[0]) - begin_ns) * 1e-9
         log.add(
             "window_outside",
@@ -388,7 +388,7 @@ def _metadata(columns: SplColumns, detail: _Detail, hosts: dict[str, dict[str, A
         facts["test_datetime"] = f"{text} (local time in spite of the Z)"
     for role, host in hosts.items():
         west_s = host.get("timezone")
-        if isinstance(west_s, int | float) and not isinstance(west_s, bool):
+        if isinstance(west_s, int | float) and not isinstance(west_s, bool) and abs(west_s) <= 86400:
             facts[f"{role}_zone"] = f"{west_s:g} s west of UTC"
         skew = [a[0] - a[1] for a in _phases(host, "testing")]
         if skew:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
-from joulemap.formats.tables.mapping import TimeForm, build_traces, table_clock, table_map
+from joulemap.formats.tables.mapping import TimeForm, build_traces, say_heading, table_clock, table_map
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 
@@ -53,6 +53,7 @@ def build_recording(name: str, path: Path, opened: tuple[Any, list[str]], option
     mapped = table_map(header, options, path.name)
     wanted = sorted({header[at] for at in mapped.columns.values()})
     log = FindingLog()
+    say_heading(mapped, log)
     try:
         table = load(wanted)
         columns = {role: table.column(header[at]) for role, at in mapped.columns.items()}

@@ -1,4 +1,4 @@
-"""Any CSV, by the map that the user states.
+"""Any CSV, by the map that the user states, or by a heading that leaves no doubt.
 
 References:
     RFC 4180; the decimal comma and the semicolon of European spreadsheets (FORMATS 3).
@@ -17,7 +17,7 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.text import DelimitedTable, guess_delimiter, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import Stamp, decimal_ns, parse_number, parse_stamp
-from joulemap.formats.tables.mapping import ColumnMap, TimeForm, build_traces, table_clock, table_map
+from joulemap.formats.tables.mapping import ColumnMap, TimeForm, build_traces, say_heading, table_clock, table_map
 from joulemap.records.recording import Recording
 
 __all__ = ["GenericCsvReader"]
@@ -54,6 +54,7 @@ class GenericCsvReader:
         log = FindingLog()
         table = open_table(path)
         mapped = table_map(table.header, options, path.name)
+        say_heading(mapped, log)
         time_ns, line, values, zoned = _read(table, mapped, options, log)
         clock = table_clock(mapped.time, zoned=zoned)
         times = (np.array(time_ns, np.int64) if mapped.time is not None else None, clock, line)

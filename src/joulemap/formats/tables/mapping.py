@@ -1,8 +1,9 @@
 """The map of a table that nobody described: which column is the time, which is power, in which units.
 
 Roles are ``time``, ``power``, ``current``, ``voltage`` and ``energy`` (a cumulative counter); a rail's name follows a
-colon (``power:gpu``). A unit stands in the column's own brackets or is stated. What the map might be is shown in the
-error that asks for it; it is never applied.
+colon (``power:gpu``). A unit stands in the column's own brackets or is stated. A heading that leaves no doubt
+(``time [s],power [W]``) is its own map, and a finding shows what was taken from it. What another heading might mean is
+shown in the error that asks for a map; it is never applied.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from joulemap.formats.ground.values import UnitKind, difference_counter, header_
 from joulemap.records.finding import Severity
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel
 
-__all__ = ["ROLES", "ColumnMap", "TimeForm", "build_traces", "suggest_map", "table_map"]
+__all__ = ["ROLES", "ColumnMap", "TimeForm", "build_traces", "clear_map", "say_heading", "suggest_map", "table_map"]
 
 ROLES = {
     "time": UnitKind.TIME,
@@ -46,6 +47,12 @@ _WORDS = (
     ("voltage", re.compile(r"\b(voltage|volts?)\b")),
     ("energy", re.compile(r"\b(energy|joules?)\b")),
 )
+_PLAIN = {
+    "time": frozenset({"time", "timestamp", "elapsed", "elapsed time", "t"}),
+    "power": frozenset({"power", "p"}),
+    "current": frozenset({"current", "i"}),
+    "voltage": frozenset({"voltage", "v", "u"}),
+}
 _DEFAULTS = {"time": "s", "power": "W", "current": "A", "voltage": "V", "energy": "J"}
 
 
@@ -70,11 +77,48 @@ class ColumnMap:
         columns: role -> position of its column.
         factors: role -> SI units in one unit of it (without ``time``).
         time: None when there is no time column (a rate was stated).
+        heading: the flags that the heading itself stands for, when it was taken as the map; empty when one was stated.
     """
 
     columns: Mapping[str, int]
     factors: Mapping[str, float]
     time: TimeForm | None
+    heading: str = ""
+
+
+def clear_map(header: Sequence[str]) -> dict[str, str]:
+    """Returns role -> column where the heading leaves no doubt; empty where it does.
+
+    No doubt: the plain word of a role, with a unit of that role in brackets, on one column only: a time, and a power
+    or else a current with or without its voltage. A second column in watts or amperes is a doubt.
+    """
+    found: dict[str, list[str]] = {}
+    kinds: list[UnitKind] = []
+    for label in header:
+        name, unit = header_unit(label)
+        kinds += [unit.kind] if unit is not None else []
+        for role, words in _PLAIN.items():
+            if unit is not None and unit.kind is ROLES[role] and name.lower().replace("_", " ") in words:
+                found.setdefault(role, []).append(label)
+    if any(kinds.count(ROLES[role]) > 1 for role in found):
+        return {}
+    named = {role: labels[0] for role, labels in found.items()}
+    if "time" not in named:
+        return {}
+    if "power" in named:
+        return {"time": named["time"], "power": named["power"]}
+    return named if "current" in named and UnitKind.POWER not in kinds else {}
+
+
+def say_heading(mapped: ColumnMap, log: FindingLog) -> None:
+    """Adds the finding that shows a map which was taken from the heading."""
+    if mapped.heading:
+        log.add(
+            "columns_from_heading",
+            f"columns and units are taken from the heading: {mapped.heading}. Say others with --column and --unit",
+            "line 1",
+            Severity.INFO,
+        )
 
 
 def suggest_map(header: Sequence[str]) -> str:
@@ -99,6 +143,10 @@ def table_map(header: Sequence[str], options: ReadOptions, name: str) -> ColumnM
         InputError: no map was stated (the hint shows what the header suggests), or it does not fit the table.
     """
     wanted = {role: column for role, column in options.columns.items() if role.partition(":")[0] in ROLES}
+    heading = ""
+    if not wanted and (clear := clear_map(header)):
+        wanted = clear
+        heading = " ".join(f"--column {role}={label!r}" for role, label in clear.items())
     if not any(role.partition(":")[0] in {"power", "current", "energy"} for role in wanted):
         suggested = suggest_map(header)
         raise InputError(
@@ -122,7 +170,7 @@ def table_map(header: Sequence[str], options: ReadOptions, name: str) -> ColumnM
                 f"{name}: no time column is stated", hint="Say --column time=NAME, or --rate in Hz.", slug="rate-needed"
             )
         return ColumnMap(columns=columns, factors=factors, time=None)
-    return ColumnMap(columns=columns, factors=factors, time=_time_form(wanted["time"], options))
+    return ColumnMap(columns=columns, factors=factors, time=_time_form(wanted["time"], options), heading=heading)
 
 
 def _stated_unit(role: str, options: ReadOptions) -> str | None:

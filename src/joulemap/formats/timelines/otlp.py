@@ -1,4 +1,4 @@
-"""OpenTelemetry spans as JSON: OTLP's own form (ids in hex or base64) and the lines of the Python SDK's console."""
+"""OpenTelemetry spans: OTLP as JSON (ids in hex or base64) or binary, and the lines of the Python SDK's console."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from joulemap.formats.ground.sampling import SampleBook, recording_of
 from joulemap.formats.ground.slices import SliceColumns
 from joulemap.formats.ground.text import read_head, read_lines
 from joulemap.formats.ground.values import parse_stamp
+from joulemap.formats.timelines.otlp_wire import is_wire, read_resources
 from joulemap.records.finding import Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
@@ -36,7 +37,7 @@ class OtlpReader:
 
     References:
         OpenTelemetry protocol, JSON Protobuf Encoding (hex ids); files of the Python SDK 1.45.2 and of protobuf's
-        JSON printer (base64 ids).
+        JSON printer (base64 ids), and the binary message.
     """
 
     name: ClassVar[str] = "otlp"
@@ -44,8 +45,10 @@ class OtlpReader:
     folders: ClassVar[bool] = False
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Returns 1 for resourceSpans, 0.95 for a line of the SDK's console."""
+        """Returns 1 for resourceSpans, 0.97 for the binary message, 0.95 for a line of the SDK's console."""
         del path
+        if is_wire(head):
+            return 0.97
         start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
         if not start.startswith(b"{"):
             return 0.0
@@ -65,7 +68,10 @@ class OtlpReader:
         log = FindingLog()
         clock = Clock(name="host", kind=ClockKind.UTC)
         slices = SliceColumns(clock, log)
-        if b'"resourceSpans"' in read_head(path)[:4096]:
+        head = read_head(path)
+        if is_wire(head):
+            spans = _resource_spans(read_resources(path, log), log)
+        elif b'"resourceSpans"' in head[:4096]:
             spans = _protocol_spans(path, log)
         else:
             spans = _console_spans(path, log)
@@ -85,10 +91,17 @@ _Span = tuple[str, str, str, tuple[int, int], list[tuple[str, int]]]
 
 def _protocol_spans(path: Path, log: FindingLog) -> Iterator[_Span]:
     stream = JsonStream(path, arrays=frozenset({"resourceSpans"}))
+    resources = (item for member, item in stream if member == "resourceSpans" and isinstance(item, dict))
+    yield from _resource_spans(resources, log)
+    if stream.truncated:
+        log.add(
+            "recording_unfinished", "the document was never closed; every whole resource was read", "", Severity.INFO
+        )
+
+
+def _resource_spans(resources: Iterable[dict[str, Any]], log: FindingLog) -> Iterator[_Span]:
     number = 0
-    for member, resource in stream:
-        if member != "resourceSpans" or not isinstance(resource, dict):
-            continue
+    for resource in resources:
         service = _service(resource)
         scopes = resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))
         for scope in _objects(scopes):
@@ -98,10 +111,6 @@ def _protocol_spans(path: Path, log: FindingLog) -> Iterator[_Span]:
                     yield _protocol_span(span, service)
                 except (KeyError, ValueError, TypeError):
                     log.add("stamp_unreadable", "a span without start and end; left out", f"span {number}")
-    if stream.truncated:
-        log.add(
-            "recording_unfinished", "the document was never closed; every whole resource was read", "", Severity.INFO
-        )
 
 
 def _protocol_span(span: dict[str, Any], service: str) -> _Span:

@@ -23,7 +23,7 @@ _LINE = re.compile(r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}) - (.*)$")
 _EPOCH = re.compile(r"^Epoch (\d+):$")
 _DURATION = re.compile(r"^Duration: (\d+):(\d{2}):(\d{2}(?:\.\d+)?)$")
 _POWER = re.compile(r"^Average power usage \(W\) for (\w+): (.+)$")
-_PUE = re.compile(r"PUE coefficient of ([\d.]+)")
+_PUE = re.compile(r"PUE coefficient of (\d+(?:\.\d*)?)")
 _BLOCK = re.compile(r"^(Predicted|Actual) consumption for (\d+) epoch\(s\):")
 _ENERGY = re.compile(r"^\s+Energy:\s+(\S+) kWh")
 

@@ -19,7 +19,7 @@ from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.levels import level_records
 from joulemap.formats.ground.text import DelimitedTable, head_lines, open_table, split_fields
-from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_stamp
+from joulemap.formats.ground.values import UnitKind, decimal_ns, header_unit, parse_number, parse_stamp
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
 from joulemap.records.recording import MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, Timeline
@@ -37,11 +37,12 @@ class SaleaeCsvReader:
     folders = False
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Returns 0.95 for a header that begins with ``Time [s]``."""
+        """Returns 0.95 for a header that begins with ``Time [s]``; the tool writes its channels without units."""
         del path
         lines = head_lines(head, 1)
         labels = split_fields(lines[0]) if lines else []
-        return 0.95 if len(labels) > 1 and labels[0].lower() == _TIME else 0.0
+        bare = all(header_unit(label)[1] is None for label in labels[1:])
+        return 0.95 if len(labels) > 1 and labels[0].lower() == _TIME and bare else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Recording:
         """Returns what the columns hold.

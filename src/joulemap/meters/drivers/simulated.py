@@ -26,6 +26,8 @@ __all__ = ["SimulatedMeter", "SystematicErrors"]
 
 _PACKET_S = 512e-6
 """What one lost USB packet takes with it at the default rate."""
+_BLOCK = 1 << 17
+"""Samples that are computed at a time: a long gate costs little more memory than its float32 samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +142,11 @@ class SimulatedMeter:
         period_s = 1.0 / (spec.rate_hz * errors.clock)
         lead_s = float(rng.uniform()) * period_s
         count = math.ceil((integral.duration_s + lead_s) / period_s)
-        power_w = integral.interval_power_w(-lead_s, period_s, count)
-        power_w *= scale * errors.gain
-        power_w += errors.offset_w
-        if spec.noise_std_w:
-            noise_w = rng.standard_normal(count, np.float32)
-            noise_w *= np.float32(spec.noise_std_w)
-            power_w += noise_w
-        if spec.quantum_w:
-            power_w *= 1.0 / spec.quantum_w
-            np.rint(power_w, out=power_w)
-            power_w *= spec.quantum_w
+        power_w = np.empty(count, np.float32)
+        for begin in range(0, count, _BLOCK):
+            block = power_w[begin : begin + _BLOCK]
+            true_w = integral.interval_power_w(-lead_s, period_s, block.size, begin=begin)
+            block[:] = self._distort(true_w, scale, rng)
         gaps, findings = self._lose_packets(count, repeat, rng)
         for first, last in gaps:
             power_w[first:last] = 0.0
@@ -169,7 +165,7 @@ class SimulatedMeter:
                     kind=KernelKind.INTERVAL_MEAN, window_s=1.0 / spec.rate_hz, quantum_w=spec.quantum_w
                 ),
             ),
-            power_w=power_w.astype(np.float32),
+            power_w=power_w,
             start_ns=0,
             period_s=1.0 / spec.rate_hz,
             gaps=gaps,
@@ -177,6 +173,21 @@ class SimulatedMeter:
         return MeterRecording(
             instrument=spec, trace=trace, edges=self._see_edges(integral.edges, lead_s), findings=findings
         )
+
+    def _distort(self, power_w: NDArray[np.float64], scale: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Returns what the instrument makes of ``scale`` times true powers, (k,) W, in place."""
+        spec = self._spec
+        power_w *= scale * self._errors.gain
+        power_w += self._errors.offset_w
+        if spec.noise_std_w:
+            noise_w = rng.standard_normal(power_w.size, np.float32)
+            noise_w *= np.float32(spec.noise_std_w)
+            power_w += noise_w
+        if spec.quantum_w:
+            power_w *= 1.0 / spec.quantum_w
+            np.rint(power_w, out=power_w)
+            power_w *= spec.quantum_w
+        return power_w
 
     def close(self) -> None:
         """Forgets the arming; idempotent."""

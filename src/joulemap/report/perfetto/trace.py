@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from joulemap.report.perfetto.wire import (
     Stamped,
     double_field,
+    interleave,
     message_field,
     text_field,
     varint_field,
@@ -29,7 +30,7 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
 _WIDE = 9  # bytes of a stamp: 63 bits
 _BOOTTIME, _FIRST_OWN = 6, 128  # BuiltinClock; ids from 128 on are the writer's
 _ARGUMENTS = ("energy_j", "self_j", "mean_power_w", "energy_expanded_j")
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14  # packets at a time: their bytes stay in the cache
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ class PerfettoScene:
     marks: tuple[tuple[int, str, str], ...]
 
 
-def encode_trace(scene: PerfettoScene) -> Iterator[bytes]:
+def encode_trace(scene: PerfettoScene) -> Iterator[bytes | memoryview]:
     """Yields the bytes of the trace, piece by piece."""
     yield _packet(varint_field(_FLAGS, 1) + message_field(_INTERNED, _interned(scene)))
     yield _descriptor(1, message_field(3, varint_field(1, 1) + text_field(6, scene.process)))
@@ -183,15 +184,15 @@ def _stamped(event: Stamped) -> Stamped:
     return Stamped().nested(_PACKET, packet.nested(_EVENT, event))
 
 
-def _counter(uuid: int, counter: CounterTrack) -> Iterator[bytes]:
+def _counter(uuid: int, counter: CounterTrack) -> Iterator[memoryview]:
     event = Stamped().constant(varint_field(9, _COUNTER) + varint_field(11, uuid)).double(44)
     shape = _stamped(event)
     for at in range(0, counter.time_ns.size, _CHUNK):
         part = slice(at, at + _CHUNK)
-        yield shape.fill((counter.time_ns[part], np.asarray(counter.value[part], np.float64))).tobytes()
+        yield shape.fill((counter.time_ns[part], np.asarray(counter.value[part], np.float64))).ravel().data
 
 
-def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
+def _slices(uuid: int, track: SliceTrack) -> Iterator[memoryview]:
     head = {kind: Stamped().constant(varint_field(9, kind) + varint_field(11, uuid)) for kind in (_BEGIN, _INSTANT)}
     told = Stamped().constant(varint_field(9, _BEGIN) + varint_field(11, uuid)).number(10, 5)
     for iid in range(1, len(_ARGUMENTS) + 1):
@@ -205,7 +206,6 @@ def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
     for at in range(0, track.time_ns.size, _CHUNK):
         time_ns, code = track.time_ns[at : at + _CHUNK], track.code[at : at + _CHUNK]
         row, ending = code >> 1, (code & 1) == 1
-        pieces = np.empty(code.size, object)
         stamped: list[tuple[NDArray[np.bool_], Stamped, bool]] = [
             (ending, ended, False),
             (~ending & track.instant[row], instant, False),
@@ -213,6 +213,7 @@ def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
         complete = np.isfinite(track.arguments[row]).all(axis=1)
         rest = ~ending & ~track.instant[row]
         stamped += [(rest & complete, known, True), (rest & ~complete, begun, False)]
+        parts: list[tuple[Ints, NDArray[np.uint8]]] = []
         for mask, shape, full in stamped:
             where = np.flatnonzero(mask)
             if not where.size:
@@ -223,7 +224,5 @@ def _slices(uuid: int, track: SliceTrack) -> Iterator[bytes]:
                 if full:
                     columns += [np.ascontiguousarray(track.arguments[row[where], k]) for k in range(len(_ARGUMENTS))]
                 columns.append(np.asarray(track.resolution[row[where]] + 1, np.int64))
-            filled = shape.fill(columns)
-            flat, size = filled.tobytes(), filled.shape[1]
-            pieces[where] = [flat[k * size : (k + 1) * size] for k in range(where.size)]
-        yield b"".join(pieces.tolist())
+            parts.append((where, shape.fill(columns)))
+        yield interleave(parts, code.size)

@@ -17,7 +17,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Stamped", "double_field", "fixed_varint", "message_field", "text_field", "varint", "varint_field"]
+__all__ = [
+    "Stamped",
+    "double_field",
+    "fixed_varint",
+    "interleave",
+    "message_field",
+    "text_field",
+    "varint",
+    "varint_field",
+]
 
 _LENGTH, _FIXED64 = 2, 1
 
@@ -71,6 +80,26 @@ def fixed_varint(values: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
         out[:, column] = (rest & 0x7F) | (0x80 if column < width - 1 else 0)
         rest = rest >> 7
     return out
+
+
+def interleave(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], count: int) -> memoryview:
+    """Returns messages of several shapes one after another, each at its place.
+
+    Args:
+        parts: for each shape the places of its messages, (k,), and their bytes, (k, size); places are disjoint and
+            cover ``count``.
+        count: messages in all.
+    """
+    size = np.empty(count, np.int64)
+    for place, messages in parts:
+        size[place] = messages.shape[1]
+    end = np.cumsum(size)
+    out = np.empty(int(end[-1]) if count else 0, np.uint8)
+    for place, messages in parts:
+        width = messages.shape[1]
+        # every window of that width in the output, of which the places of this shape do not overlap
+        np.lib.stride_tricks.sliding_window_view(out, width, writeable=True)[end[place] - width] = messages
+    return out.data
 
 
 @dataclass(slots=True)

@@ -244,6 +244,37 @@ def test_the_precedence(changes: tuple[dict[str, Any], ...], slug: str | None) -
 
 
 @pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ((OUTPUT, {"throttled_share": 0.2}), ["output_differs", "throttled"]),
+        ((OUTPUT, {"lost_share": 0.2}), ["output_differs", "samples_lost"]),
+        ((NO_EDGES, {"throttled_share": 0.2, "lost_share": 0.2}), ["no_gate_rise", "throttled", "samples_lost"]),
+        (({"throttled_share": 0.2, "lost_share": 0.2},), ["throttled", "samples_lost"]),
+        ((COUNTS, OUTPUT), ["count_mismatch", "output_differs"]),
+        ((ERROR, OUTPUT, {"lost_share": 0.2}), ["terminal_error", "samples_lost"]),
+        (({"board": BoardEnd.BROWN_OUT, "throttled_share": 0.2},), ["brown_out", "throttled"]),
+        ((GATE, {"lost_share": 0.2}), ["gate_disagrees", "samples_lost"]),
+    ],
+)
+def test_a_fault_of_its_own_is_told_beside_the_one_that_decides(
+    changes: tuple[dict[str, Any], ...], expected: list[str]
+) -> None:
+    facts = GOOD
+    for change in changes:
+        facts = replace(facts, **change)
+    verdict = judge_capture(facts)
+    assert slugs(verdict) == expected
+    assert verdict.failure is not None
+    assert verdict.failure.slug == expected[0].replace("_", "-")
+
+
+def test_a_known_count_does_not_excuse_a_large_loss() -> None:
+    verdict = judge_capture(replace(SILENT, lost_share=0.2))
+    assert verdict.integrity is Validity.DEGRADED
+    assert slugs(verdict) == ["samples_lost", "count_inferred", "terminal_missing"]
+
+
+@pytest.mark.parametrize(
     ("integrities", "requested", "expected", "finding"),
     [
         ("vvvvv", 5, Validity.VALID, None),

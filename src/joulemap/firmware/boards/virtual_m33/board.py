@@ -8,7 +8,7 @@ from pathlib import Path
 
 from joulemap.errors import JoulemapError, SetupError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.firmware.boards.virtual_m33.client import Pricing, VirtualM33Session
+from joulemap.firmware.boards.virtual_m33.client import WINDOW_LIMIT_S, Pricing, VirtualM33Session
 from joulemap.firmware.boards.virtual_m33.link import WorkerLink
 from joulemap.firmware.boards.virtual_m33.power_model import read_power_model
 from joulemap.firmware.toolchains.base import Toolchain
@@ -34,6 +34,7 @@ VIRTUAL_M33 = Target(
     counter_source="virtual_pmu",
     transports=("rtt",),
     requires=("virtual",),
+    window_limit_s=WINDOW_LIMIT_S,
 )
 
 

@@ -22,7 +22,7 @@ from joulemap.records.rail import BoardTruth, RailActivity
 from joulemap.records.target import Line, Target
 from joulemap.trace import EdgeDirection, Marker
 
-__all__ = ["Pricing", "VirtualM33Session"]
+__all__ = ["WINDOW_LIMIT_S", "Pricing", "VirtualM33Session"]
 
 Pricing = str
 _ROW_NS = 1000
@@ -34,6 +34,8 @@ _QUICK_WALL_S = 60.0
 _WALL_PER_BOARD_S = 20.0  # the emulator needs about 0.2 s per board second; the rest is for a loaded machine
 _J_PER_FJ = 1e-15
 _NS_PER_S = 1e9
+WINDOW_LIMIT_S = _MAX_ROWS * _ROW_NS / _NS_PER_S
+"""What the rail keeps of one run."""
 
 
 class VirtualM33Session:
@@ -110,7 +112,7 @@ class VirtualM33Session:
         deadline_ns = _to_ns(options.deadline_s)
         if options.record_rail and deadline_ns // _ROW_NS > _MAX_ROWS:
             raise PowerError(
-                f"a virtual rail keeps at most {_MAX_ROWS * _ROW_NS / _NS_PER_S:g} s, not {options.deadline_s:g} s",
+                f"a virtual rail keeps at most {WINDOW_LIMIT_S:g} s, not {options.deadline_s:g} s",
                 hint="choose a smaller --count or --window-s",
                 slug="window-too-long",
                 phase="power",

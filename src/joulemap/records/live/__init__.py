@@ -1,0 +1,1 @@
+"""What live meters declare, and how a capture of them lies on disk."""
