@@ -170,7 +170,7 @@ def residual_square(samples: Samples) -> float:
     gram = design.T @ design
     value = np.linalg.solve(gram + 1e-12 * np.eye(gram.shape[0]), design.T @ samples.energy_j)
     residual = samples.energy_j - design @ value
-    return float(residual @ residual) / residual.size
+    return float(residual @ residual) / float(residual.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
