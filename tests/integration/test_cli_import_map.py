@@ -269,3 +269,67 @@ def test_a_unit_of_work_is_a_mean_with_its_repeats(tmp_path: Path) -> None:
     assert metrics["energy_delay_j_s"]["value"] == pytest.approx(each["value"] * 0.06)
     assert metrics["units_per_j"]["value"] == pytest.approx(1 / each["value"])
     told(call("map", bundle, "--offset", "0", "--per", "nothing"), 6, "no-such-slices")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """Forty inferences of 0.2 s at 6 W every second, idle at 1 W, on a meter of 1 kHz."""
+    rng = np.random.default_rng(0)
+    power = np.ones(44_000)
+    events = []
+    for k in range(40):
+        begin = 2000 + 1000 * k
+        power[begin : begin + 200] = 6.0
+        events += [("infer", begin * 1000, (begin + 200) * 1000)]
+    power += 0.01 * rng.standard_normal(power.size)
+    files = write_power(tmp_path / "power.csv", power), write_chrome(tmp_path / "trace.json", events)
+    return imported(tmp_path, *files, *MAP)
+
+
+def test_a_unit_of_work_has_its_figures_of_merit(bench: Path) -> None:
+    document = mapped(bench, "--offset", "0", "--per", "infer", "--ops", "4e9", "--duty", "10 s")
+    metrics = document["metrics"]
+    assert metrics["energy_per_unit_j"]["value"] == pytest.approx(1.2, rel=1e-3)
+    assert metrics["energy_above_idle_per_unit_j"]["value"] == pytest.approx(1.0, rel=1e-3)
+    assert metrics["ops_per_j"]["value"] == pytest.approx(4e9 / 1.2, rel=1e-3)
+    assert metrics["duty_average_w"]["value"] == pytest.approx((1.2 + 9.8) / 10, rel=1e-3)
+    assert metrics["units_per_s"] == pytest.approx(40 / 39.2, rel=1e-6)
+    assert metrics["units_per_s_per_w"]["value"] == pytest.approx(40 / (48 + 31.2), rel=1e-3)
+    assert document["idle"]["power_w"]["value"] == pytest.approx(1.0, rel=1e-3)
+    assert document["energy_above_idle_j"]["value"] == pytest.approx(40.0, rel=2e-3)
+    row = document["rows"][0]
+    assert row["energy_above_idle_j"]["value"] == pytest.approx(40.0, rel=1e-3)
+    told_as_text = call("map", bench, "--offset", "0", "--per", "infer", "--ops", "4e9").out
+    assert "op/J" in told_as_text
+    assert "above idle" in told_as_text
+
+
+def test_a_plan_is_printed_before_anything_is_measured_again(bench: Path) -> None:
+    document = mapped(bench, "--offset", "0", "--half-width", "0.1%")
+    assert document["half_width"] == pytest.approx(0.001)
+    assert document["rows"][0]["runs_needed"] > 0
+    assert "needs" in call("map", bench, "--offset", "0", "--half-width", "0.1%").out
+    told(call("map", bench, "--offset", "0", "--half-width", "5"), 2, "flag-form")
+    told(call("map", bench, "--offset", "0", "--ops", "1e9"), 2, "flags-contradict")
+    told(call("map", bench, "--offset", "0", "--in-place", "{layer}"), 6, "pattern-form")
+    told(call("map", bench, "--offset", "0", "--in-place", "{layer}x{k}", "--per", "infer"), 2, "flags-contradict")
+
+
+def test_layers_are_mapped_by_repetition_in_place(tmp_path: Path) -> None:
+    """A pass of 10 ms and 50 mJ with a layer of 2 ms and 20 mJ in it, on a meter of 10 Hz."""
+    power, events, at = [1.0] * 20, [], 2.0
+    for k in (1, 11, 1, 11, 6):
+        pass_s, pass_j = 0.010 + (k - 1) * 0.002, 0.050 + (k - 1) * 0.020
+        passes = round(6.0 / pass_s)
+        events.append((f"conv x{k} n{passes}", round(at * 1e6), round((at + passes * pass_s) * 1e6)))
+        power += [pass_j / pass_s] * 60 + [1.0] * 10
+        at += 7.0
+    files = write_power(tmp_path / "p.csv", np.array(power), rate_hz=10.0), write_chrome(tmp_path / "t.json", events)
+    bundle = imported(tmp_path, *files, *MAP)
+    document = mapped(bundle, "--offset", "0", "--in-place", "{layer} x{k} n{n}")
+    assert document["per"] == "pass"
+    assert document["total_j"]["value"] == pytest.approx(0.050, rel=2e-3)
+    assert [(row["key"], row["resolution"]) for row in document["rows"]] == [("conv", "in_place")]
+    assert document["rows"][0]["energy_j"]["value"] == pytest.approx(0.020, rel=2e-3)
+    assert document["idle_j"]["value"] == pytest.approx(0.030, rel=2e-3)
+    assert "per pass" in call("map", bundle, "--offset", "0", "--in-place", "{layer} x{k} n{n}").out

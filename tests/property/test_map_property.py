@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.trace import Slice, Timeline
 from joulemap.trace.sweep import Split, sweep_energy
 from mapped_traces import METER, WORK, build_trace, group_rows, sampled_powers
+from recording_study import map_drawn
+from recording_truth import Case, draw
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 90_000_000), st.integers(0, 10_000_000), st.integers(0, 3), st.integers(0, 2)).map(
@@ -103,3 +106,36 @@ def test_intervals_hold_the_truth_by_either_way(rate_hz: float, way: Resolution)
             held += abs(row.energy_j.value - truth[row.key]) <= row.energy_j.expanded
             count += 1
     assert held / count >= 0.85, f"{held} of {count}"
+
+
+@given(shift=st.integers(-(10**17), 10**17), seed=st.integers(0, 50))
+@settings(max_examples=6, deadline=None)
+def test_the_clock_s_zero_does_not_matter_to_least_squares(shift: int, seed: int) -> None:
+    drawn = draw(Case(name="", runs=60), np.random.default_rng(seed))
+    timeline, trace = drawn.timeline, drawn.trace
+    later = replace(timeline, start_ns=timeline.start_ns + shift, end_ns=timeline.end_ns + shift)
+    here = map_drawn(drawn)
+    there = map_drawn(replace(drawn, trace=replace(trace, start_ns=trace.start_ns + shift), timeline=later))
+    assert [row.resolution for row in here.rows] == [row.resolution for row in there.rows]
+    for one, two in zip(here.rows, there.rows, strict=True):
+        if isinstance(one.energy_j, Estimate) and isinstance(two.energy_j, Estimate):
+            assert two.energy_j.value == pytest.approx(one.energy_j.value, rel=1e-6)
+            assert two.energy_j.expanded == pytest.approx(one.energy_j.expanded, rel=1e-3)
+
+
+def test_offset_and_drift_are_recovered_by_the_samples_within_the_printed_bound() -> None:
+    """What the fit says of the schedule's place, in its own standard uncertainties, over draws."""
+    off = []
+    for seed in range(10):
+        drawn = draw(Case(name="", runs=200, offset_s=100e-6, drift_ppm=30.0), np.random.default_rng(seed))
+        clock = ClockMap(
+            source=WORK, target=METER, reference_ns=int(drawn.edges_s[-1] * 0.5e9), std_s=60e-6, drift_std=20e-6
+        )
+        fit = map_drawn(drawn, clock).fit
+        assert fit is not None
+        assert fit.shift_std_s is not None
+        assert fit.shift_std_s < 5e-6
+        off.append((fit.shift_s - drawn.offset_s) / fit.shift_std_s)
+        assert fit.drift_ppm == pytest.approx(drawn.drift * 1e6, abs=30.0)
+    assert float(np.sqrt(np.mean(np.square(off)))) < 2.0
+    assert float(np.abs(off).max()) < 4.0

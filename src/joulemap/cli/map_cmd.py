@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from joulemap.analysis.mapping.energy_map import MapRequest
 from joulemap.analysis.mapping.keys import MapKey
 from joulemap.cli.invocation import Invocation, is_unicode, output_options
 from joulemap.cli.streams import write_result
+from joulemap.cli.work_options import build_work, work_options
 from joulemap.errors import UsageError
 from joulemap.report.console.energy_map import render_map
 from joulemap.report.console.style import Style
@@ -136,6 +138,7 @@ def describe_flags(flags: dict[str, Any]) -> tuple[str, ...]:
 @click.command("map", context_settings={"show_default": True})
 @click.argument("bundle", type=click.Path(path_type=Path), metavar="RUN.jm")
 @map_options
+@work_options
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the first N rows.")
 @output_options
 @click.pass_context
@@ -143,7 +146,8 @@ def command(context: click.Context, /, bundle: Path, *, top: int | None, **flags
     """Show where the joules of RUN.jm went: rows by energy, each with its uncertainty."""
     invocation = context.ensure_object(Invocation)
     invocation.check()
-    document = map_bundle(bundle, build_request(flags))
+    work = build_work(flags)
+    document = map_bundle(bundle, replace(build_request(flags), work=work))
     if top is not None:
         rows = document["rows"]
         assert isinstance(rows, list)  # map_bundle made it

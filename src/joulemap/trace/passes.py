@@ -76,20 +76,22 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
     room = np.empty(0)
     sums: list[float] = []
     gaps: list[Ints] = []
-    lost = 0
+    lost, low_w, high_w = 0, 0.0, 0.0
     for first, factors in trace.source.stream(0, trace.n):
         if room.size < factors[0].size:
             room = np.empty(factors[0].size)
         power_w = room[: factors[0].size]
         total_w, bad = _clean(factors, trace.correction, power_w, compiled)
         sums.append(total_w)
+        low_w, high_w = min(low_w, float(power_w.min())), max(high_w, float(power_w.max()))
         if bad is not None:
             lost += int(np.count_nonzero(bad))
             gaps.append(gap_ranges(bad) + first)
         part = Part(first=first, power_w=power_w, compiled=compiled)
         for consumer in consumers:
             consumer.take(part)
-    found = Found(energy_j=math.fsum(sums) * trace.step_ns * 1e-9, lost=lost, gaps=_join(gaps))
+    energy_j = math.fsum(sums) * trace.step_ns * 1e-9
+    found = Found(energy_j=energy_j, lost=lost, gaps=_join(gaps), low_w=low_w, high_w=high_w)
     trace.found[trace.correction] = found
     return found
 

@@ -56,11 +56,15 @@ class Found:
         energy_j: of the seen time, J.
         lost: samples.
         gaps: (m, 2) half-open ranges of lost samples.
+        low_w: smallest sample, or 0 where that is smaller, W.
+        high_w: largest sample, or 0, W.
     """
 
     energy_j: float
     lost: int
     gaps: NDArray[np.int64]
+    low_w: float
+    high_w: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

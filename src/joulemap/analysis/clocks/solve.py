@@ -27,6 +27,8 @@ __all__ = ["Align", "AlignRequest", "solve_clock"]
 
 _UTC_STD_S = 1e-3
 """Two clocks set by NTP agree to about a millisecond (METHODS 1.4); nothing in a file says better."""
+_RATE_STD_PPM = 30.0
+"""Rate of a crystal that states none: +-50 ppm, rectangular. An offset alone was found, so rates stay in doubt."""
 
 
 class Align(StrEnum):
@@ -141,11 +143,15 @@ def _both_utc(names: str, relation: ClockMap) -> tuple[ClockMap, tuple[Finding, 
 
 def _correlated(trace: Trace, timeline: Timeline, request: AlignRequest) -> tuple[ClockMap, tuple[Finding, ...]]:
     found = correlate_activity(trace, timeline)
+    middle_ns = int(timeline.start_ns[0]) + int((timeline.start_ns - timeline.start_ns[0]).mean())
+    rates = (timeline.clock.rate_std_ppm, trace.clock.rate_std_ppm)
     relation = ClockMap(
         source=timeline.clock,
         target=trace.clock,
+        reference_ns=middle_ns,
         offset_ns=found.offset_ns,
         std_s=found.std_s,
+        drift_std=math.hypot(*(_RATE_STD_PPM if rate is None else rate for rate in rates)) * 1e-6,
         points=found.points,
         method=AlignMethod.CORRELATION,
     )
@@ -166,12 +172,10 @@ def _correlated(trace: Trace, timeline: Timeline, request: AlignRequest) -> tupl
         finer = profile_offset(trace, moved, half_range_s=max(4.0 * found.std_s, step_s))
         if finer is not None:
             shift_ns = round(finer.shift_ns)
-            relation = ClockMap(
-                source=timeline.clock,
-                target=trace.clock,
+            relation = replace(
+                relation,
                 offset_ns=found.offset_ns + shift_ns,
                 std_s=finer.std_s,
-                points=found.points,
                 method=AlignMethod.LIKELIHOOD,
             )
             said += f"; the schedule's likelihood moved it by {finer.shift_ns * 1e-9:.3g} s"

@@ -10,16 +10,17 @@ import numpy as np
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
-from joulemap.analysis.intervals.uncertainty import Term, estimate
+from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import plan_probe, probe_edges
-from joulemap.analysis.mapping.rows import RowInputs, build_rows, energy_terms
+from joulemap.analysis.mapping.row_clock import doubt_of, placed_std_s
+from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, energy_terms
 from joulemap.analysis.mapping.sampling import TraceFacts, sample_lengths_s
 from joulemap.analysis.mapping.separation import Separated, cut_to_slices, separate_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.errors import NotComparableError
-from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
+from joulemap.estimate import Boundary, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
@@ -86,23 +87,13 @@ def map_energy(
     facts = sums.facts
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
-    terms = (
-        *energy_terms(facts.energy_j, facts.seen_s, (facts, errors, rate)),
-        Term(name="lost", std=facts.lost_s * facts.spread_w),
-    )
-    seen = facts.seen_s > 0
-    total: Quantity = (
-        estimate(facts.energy_j, terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
-        if seen
-        else Unavailable(reason="samples_lost")
-    )
-    power: Quantity = total.scaled(1.0 / facts.seen_s) if isinstance(total, Estimate) else total
     findings = list(errors.findings)
     if facts.lost_s > 0:
         findings.append(_lost(facts))
     duration_s = max(trace.duration_s for trace in traces)
-    budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
-    if plan is None or sums.swept is None or told is None:
+    told_as = (provenance, boundary, monte_carlo)
+    if plan is None or sums.swept is None or clock is None or told is None:
+        total, power, budget = _total((facts, errors, rate), told_as)
         return EnergyMap(
             total_j=total,
             idle_j=Unavailable(reason="no_timeline"),
@@ -116,12 +107,13 @@ def map_energy(
             findings=tuple(findings),
         )
     (grouping, shift_s), placed, swept = plan[0], plan[1].placed, sums.swept
-    inputs = _inputs(traces, plan[1], sums, (errors, rate, shift_s))
+    inputs = _inputs(traces, plan[1], sums, (errors, rate, shift_s, clock))
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    total, power, budget = _total(inputs.known, told_as)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
     findings += _remarks(rows, placed, inputs, request.split)
-    idle = _idle(rows, swept, inputs)
+    idle = _idle(swept, inputs)
     return EnergyMap(
         total_j=total,
         idle_j=idle,
@@ -134,6 +126,8 @@ def map_energy(
         clocks=(told,),
         budget=budget,
         findings=tuple(findings),
+        groups=build_groups(keys, inputs),
+        fit=None if inputs.separated is None else inputs.separated.facts,
     )
 
 
@@ -153,30 +147,57 @@ def _plan(
     grouping = group_slices(timeline, request.key)
     span_ns = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
     placed = place_slices(timeline, grouping, clock, span_ns)
-    shift_s = clock.std_at_s(int(timeline.start_ns[len(timeline) // 2]))
+    shift_s = placed_std_s(clock, timeline)
     sample_s = max(sample_lengths_s(trace)[0] for trace in traces)
     probe = plan_probe(placed.slices, span_ns, sample_s, shift_s)
     return (grouping, shift_s), SweepPlan(placed=placed, probe=probe, split=request.split)
 
 
-def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
+def _total(
+    known: tuple[TraceFacts, MeterErrors, float], told_as: tuple[Provenance, Boundary, MonteCarlo]
+) -> tuple[Quantity, Quantity, tuple[BudgetLine, ...]]:
+    """Returns energy and mean power of the whole trace, and the budget of the former."""
+    facts, (provenance, boundary, monte_carlo) = known[0], told_as
+    terms = (
+        *energy_terms(facts.energy_j, facts.seen_s, known),
+        Term(name="lost", std=facts.lost_s * facts.spread_w),
+    )
+    budget = tuple(BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in terms if t.std > 0)
+    if not facts.seen_s > 0:
+        return Unavailable(reason="samples_lost"), Unavailable(reason="samples_lost"), budget
+    total = estimate(facts.energy_j, terms, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
+    return total, total.scaled(1.0 / facts.seen_s), budget
+
+
+def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
     groups = range(swept.count.size)
     ways = [inputs.route(group, own=True) for group in groups]
-    if Resolution.LEAST_SQUARES in ways:
-        own = [row.self_j for row in rows]
-        if not all(isinstance(part, Estimate) for part in own):
+    told = inputs.separated
+    if Resolution.LEAST_SQUARES in ways and told is not None:
+        if told.idle_w is None:
             return Unavailable(reason="too_short_for_samples")
-        energy_j = inputs.facts.energy_j - math.fsum(part.value for part in own if isinstance(part, Estimate))
-        told = inputs.separated
-        noise = 0.0 if told is None else _noise_of_rows(told, swept)
-    else:
-        energy_j, noise = swept.idle_j - inputs.given_back_j, 0.0
+        if not idle_s > 0:
+            return Unavailable(reason="no_duration")
+        terms = (
+            *energy_terms(told.idle_w.value * idle_s, idle_s, inputs.known)[:3],
+            Term(name="noise", std=told.idle_w.std * idle_s, kind=Kind.A, dof=told.facts.dof),
+        )
+        return estimate(
+            told.idle_w.value * idle_s,
+            terms,
+            provenance=inputs.provenance,
+            boundary=inputs.boundary,
+            monte_carlo=inputs.monte_carlo,
+        )
+    if any(way is Resolution.REFUSED and swept.pieces[group] for group, way in zip(groups, ways, strict=True)):
+        return Unavailable(reason="too_short_for_samples")
+    energy_j = swept.idle_j - inputs.given_back_j
     moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
     terms = (
         *energy_terms(energy_j, idle_s, inputs.known),
-        Term(name="rows", std=math.hypot(noise, *moved)),
+        Term(name="rows", std=math.hypot(0.0, *moved)),
         Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
     )
     return estimate(
@@ -186,11 +207,6 @@ def _idle(rows: Sequence[MapRow], swept: Swept, inputs: RowInputs) -> Quantity:
         boundary=inputs.boundary,
         monte_carlo=inputs.monte_carlo,
     )
-
-
-def _noise_of_rows(told: Separated, swept: Swept) -> float:
-    parts = [term.std * float(own_s) for terms, own_s in zip(told.terms, swept.self_s, strict=True) for term in terms]
-    return math.hypot(*parts)
 
 
 def _check_summable(traces: Sequence[Trace]) -> None:
@@ -208,16 +224,15 @@ def _check_summable(traces: Sequence[Trace]) -> None:
 
 
 def _inputs(
-    traces: Sequence[Trace], plan: SweepPlan, sums: TraceSums, known: tuple[MeterErrors, float, float]
+    traces: Sequence[Trace], plan: SweepPlan, sums: TraceSums, known: tuple[MeterErrors, float, float, ClockMap]
 ) -> RowInputs:
-    (errors, rate, shift_s), facts, swept = known, sums.facts, sums.swept
+    (errors, rate, shift_s, clock), facts, swept = known, sums.facts, sums.swept
     assert swept is not None  # there is a plan
-    groups = swept.count.size
-    probe = probe_edges(traces[0], plan.probe, sums.shifted, whole=swept, facts=facts, shift_s=shift_s)
-    separated = None
-    mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
-    if len(traces) == 1 and swept.concurrent == 1 and bool(np.any(mean_s < 20.0 * facts.sample_s)):
-        separated = separate_rows(*cut_to_slices(traces[0], plan.placed.slices, groups), groups, facts)
+    separated = _separated(traces, plan, facts, (swept, clock))
+    if separated is not None and separated.noise_w is not None:
+        facts = replace(facts, noise_w=min(facts.noise_w, separated.noise_w))
+    even = separated is not None and separated.white
+    probe = probe_edges(traces[0], plan.probe, sums.shifted, whole=swept, facts=facts, shift_s=shift_s, even=even)
     return RowInputs(
         swept=swept,
         lost_s=sums.lost_s,
@@ -231,6 +246,24 @@ def _inputs(
         boundary=Boundary.RAIL,
         monte_carlo=MonteCarlo(),
     )
+
+
+def _separated(
+    traces: Sequence[Trace], plan: SweepPlan, facts: TraceFacts, laid: tuple[Swept, ClockMap]
+) -> Separated | None:
+    """Returns what least squares says; where every stretch is long, only whether power inside slices is even."""
+    (swept, clock), slices = laid, plan.placed.slices
+    groups = swept.count.size
+    if len(traces) > 1 or swept.concurrent != 1:
+        return None
+    paths = None
+    if slices.by_path:
+        above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
+        paths = {pair: row for row, pair in enumerate(above)}
+    mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
+    glance = not bool(np.any(mean_s < 20.0 * facts.sample_s))
+    trace, some = cut_to_slices(traces[0], slices, groups, glance=glance)
+    return separate_rows(trace, some, groups, facts, doubt=doubt_of(clock), paths=paths, glance=glance)
 
 
 def _keys(

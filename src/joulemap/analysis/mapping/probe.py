@@ -1,9 +1,11 @@
 """What an energy would be if the slices lay elsewhere: the cost of edges inside samples and of an uncertain clock.
 
 A sample on an edge mixes the power of both sides. Shared by time it takes ``f (1 - f)`` of a sample times the step
-in power from the side that has more, ``f`` being where in the sample the edge lies. With ``E`` shifted by one sample
-either way, ``q (2 E - E+ - E-)`` is what both edges of every slice lost, ``q`` being the mean of ``f (1 - f)`` (a
-sixth at random phases). It is given back; what stays uncertain is that power near an edge need not be even.
+in power from the side that has more, ``f`` being where in the sample the edge lies. With ``E1`` and ``E2`` the energy
+shifted by one and by two samples either way, ``2 E - E1+ - E1-`` is the step of both edges less twice what they lost,
+``2 E - E2+ - E2-`` twice the step less the same: so ``E1+ + E1- - E - (E2+ + E2-) / 2`` is what was lost, at any phase.
+It is given back. What stays uncertain is the noise of the samples beside the edge, and that power near it need not be
+even: that is told where residuals about the rows' powers are not white.
 
 References:
     docs/map.md, "What the samples can tell".
@@ -11,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -29,6 +32,10 @@ _LIMIT = 60_000
 """Slices that are enough to see what a shift does; more of the same only cost time."""
 _RANDOM_SHARE = 6.0
 """1 over the mean of f (1 - f) for f uniform on 0..1."""
+_CROWDED = 0.8
+"""What one edge may have lost where another is near, 1 sd, in samples of the power's spread; signs may agree."""
+_EDGE_NOISE = math.sqrt(7.0 / 12.0)
+"""What giving it back adds to the noise at one edge, in samples, at a random phase."""
 _UNEVEN = 0.5
 """How far off the step at an edge may be, 1 sd, relative: power within a sample of it is not even."""
 
@@ -83,12 +90,13 @@ def plan_probe(slices: GroupedSlices, span_ns: tuple[int, int], sample_s: float,
         sample_s: time that a sample stands for, s.
         shift_s: uncertainty of the clock, s.
     """
-    far_s = max(sample_s, shift_s)
-    part = _part(slices, span_ns, far_s)
+    part = _part(slices, span_ns, max(2.0 * sample_s, shift_s))
     # paths are numbered as they appear: a part of the slices would number them otherwise
     if (slices.by_path and part.start_ns.size < slices.start_ns.size) or not part.start_ns.size:
         return ProbePlan(slices=part, shifts_s=())
-    return ProbePlan(slices=part, shifts_s=tuple(dict.fromkeys((0.0, sample_s, -sample_s, far_s, -far_s))))
+    far_s = max(sample_s, shift_s)
+    shifts_s = (0.0, sample_s, -sample_s, 2.0 * sample_s, -2.0 * sample_s, far_s, -far_s)
+    return ProbePlan(slices=part, shifts_s=tuple(dict.fromkeys(shifts_s)))
 
 
 def probe_edges(
@@ -99,6 +107,7 @@ def probe_edges(
     whole: Swept,
     facts: TraceFacts,
     shift_s: float,
+    even: bool = False,
 ) -> Probe:
     """Returns what shifts do to every group.
 
@@ -109,6 +118,7 @@ def probe_edges(
         whole: what the groups hold where they are.
         facts: of the traces.
         shift_s: uncertainty of the clock, s; the slope is taken over the larger of it and a sample.
+        even: power inside the slices was seen to be even.
     """
     groups, sample_s = whole.count.size, facts.sample_s
     if not plan.shifts_s:
@@ -119,34 +129,51 @@ def probe_edges(
         return Probe(lost_j=np.zeros((groups, 2)), blur_j=np.abs(blur_j), slope_w=slope_w)
     far_s = max(sample_s, shift_s)
     here = sums[0.0]
+    once_j = sums[sample_s].held_j + sums[-sample_s].held_j
+    twice_j = sums[2.0 * sample_s].held_j + sums[-2.0 * sample_s].held_j
     seen = np.divide(whole.count, here.count, out=np.zeros(groups), where=here.count > 0)[:, None]
-    moved_j: NDArray[np.float64] = (2.0 * here.held_j - sums[sample_s].held_j - sums[-sample_s].held_j) * seen
+    moved_j: NDArray[np.float64] = (2.0 * here.held_j - once_j) * seen
     edges = 2.0 * np.stack([whole.count, whole.pieces], axis=1)
-    noise_j = facts.noise_w * facts.step_s * np.sqrt(edges) / _RANDOM_SHARE
-    share = _mixed_share(trace, plan.slices, groups, (sample_s, facts.step_s))[:, None]
+    if trace.channel.kernel.kind is KernelKind.POINT:
+        lost_j, share = _mixed_share(trace, plan.slices, groups)[:, None] * moved_j, 1.0 / _RANDOM_SHARE
+    else:
+        lost_j, share = (once_j - here.held_j - 0.5 * twice_j) * seen, _EDGE_NOISE
+    noise_j = facts.noise_w * facts.step_s * share * np.sqrt(edges)
+    uneven_j = 0.0 if even else _UNEVEN * np.abs(moved_j) / _RANDOM_SHARE
+    crowd_j = (_CROWDED * facts.spread_w * sample_s * _crowded(plan.slices, groups, 2.0 * sample_s))[:, None] * seen
     far_w = np.asarray((sums[far_s].held_j - sums[-far_s].held_j) / (2.0 * far_s) * seen, np.float64)
     return Probe(
-        lost_j=share * moved_j,
-        blur_j=_UNEVEN * np.abs(moved_j) / _RANDOM_SHARE + noise_j,
+        lost_j=np.asarray(lost_j, np.float64),
+        blur_j=np.asarray(np.hypot(uneven_j + crowd_j, noise_j), np.float64),
         slope_w=far_w,
     )
 
 
-def _mixed_share(
-    trace: Trace, slices: GroupedSlices, groups: int, lengths_s: tuple[float, float]
-) -> NDArray[np.float64]:
-    """Returns the mean of f (1 - f) over the edges of every group, (g,); a sixth where phases are not known."""
-    sample_s, step_s = lengths_s
+def _crowded(slices: GroupedSlices, groups: int, reach_s: float) -> NDArray[np.float64]:
+    """Returns at how many edges of every group another edge lies nearer than the samples that tell what it lost."""
+    counted = (slices.group >= 0) & (not slices.by_path)
+    start, end, group = (column[counted] for column in (slices.start_ns, slices.end_ns, slices.group))
+    if start.size < 2:
+        return np.zeros(groups)
+    reach_ns = reach_s * 1e9
+    apart = start[1:] - end[:-1]
+    rest = (apart > 0) & (apart < reach_ns)  # a short rest: both sides doubt it
+    brief = end - start < reach_ns
+    before = rest | ((apart == 0) & brief[1:])
+    after = rest | ((apart == 0) & brief[:-1])
+    crowd = np.bincount(group[:-1][before], minlength=groups) + np.bincount(group[1:][after], minlength=groups)
+    return np.asarray(crowd, np.float64)
+
+
+def _mixed_share(trace: Trace, slices: GroupedSlices, groups: int) -> NDArray[np.float64]:
+    """Returns the share of a step that interpolated points take at the edges of every group, (g,)."""
     random = np.full(groups, 1.0 / _RANDOM_SHARE)
-    if sample_s > 1.5 * step_s or slices.by_path or not trace.n:
+    if slices.by_path or not trace.n:
         return random
     counted = slices.group >= 0
     group = slices.group[counted].astype(np.int64)
     begin, end = _phase(trace, slices.start_ns[counted]), _phase(trace, slices.end_ns[counted])
-    if trace.channel.kernel.kind is KernelKind.POINT:
-        mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
-    else:
-        mixed = 0.5 * (begin * (1.0 - begin) + end * (1.0 - end))
+    mixed = 0.25 * ((1.0 - begin) ** 2 + end**2)
     total = np.bincount(group, mixed, groups)
     count = np.bincount(group, minlength=groups)
     return np.asarray(np.divide(total, count, out=random, where=count > 0), np.float64)

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
-from joulemap.analysis.intervals.uncertainty import Term, estimate
+from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.probe import Probe
 from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.separation import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow
+from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace.sweep import Swept
 
-__all__ = ["RowInputs", "build_rows", "energy_terms", "is_resolved"]
+__all__ = ["RowInputs", "build_groups", "build_rows", "energy_terms", "is_resolved"]
 
 _SHARP = 20.0
 """Slices that last so many samples are read off: their edges hardly matter."""
@@ -76,6 +77,13 @@ class RowInputs:
         overlap = [g for g in groups if self.route(g, own=True) is Resolution.OVERLAP]
         return math.fsum(float(self.probe.lost_j[g, 1]) for g in overlap)
 
+    def placed_s(self, group: int, *, own: bool) -> float:
+        """Returns how well a group's slices are placed, 1 sd, s: the samples of least squares may say it best."""
+        told = self.separated
+        if told is None or told.shift_std_s is None or not told.clocked:
+            return self.shift_s
+        return told.shift_std_s if self.route(group, own=own) is Resolution.LEAST_SQUARES else self.shift_s
+
     def route(self, group: int, *, own: bool) -> Resolution:
         """Returns how a group's energy (what it holds, or its own) can be had from the samples.
 
@@ -90,8 +98,8 @@ class RowInputs:
         mean_s = time_s / count
         if mean_s >= _SHARP * self.facts.sample_s:
             return Resolution.OVERLAP
-        flat = own or abs(float(swept.self_s[group]) - time_s) <= 1e-9 * time_s
-        told = self.separated is not None and flat and math.isfinite(float(self.separated.power_w[group]))
+        known = self.separated
+        told = known is not None and math.isfinite(float((known.power_w if own else known.held_w)[group]))
         if told and self.separated is not None and self.separated.white:
             return Resolution.LEAST_SQUARES
         energy_j = float((swept.self_j if own else swept.energy_j)[group])
@@ -106,7 +114,7 @@ def is_resolved(mean_s: float, lost_j: float, energy_j: float, sample_s: float) 
 
 
 def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterErrors, float]) -> tuple[Term, ...]:
-    """Returns the terms that every energy of a trace has: gain, offset, clock, noise.
+    """Returns the terms that every energy of a trace has: gain, offset, clock, noise, between samples.
 
     Args:
         energy_j: J.
@@ -114,11 +122,13 @@ def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterE
         known: the trace, its meter, and the standard uncertainty of its clock, ppm.
     """
     facts, errors, rate_std_ppm = known
+    unseen_w = math.sqrt(max(facts.between_w**2 - facts.noise_w**2, 0.0))  # what noise does not explain already
     return (
         Term(name="gain", std=abs(energy_j) * errors.gain_std, rectangular=errors.rectangular),
         Term(name="offset", std=seen_s * errors.offset_std_w, rectangular=errors.rectangular),
         Term(name="clock", std=abs(energy_j) * rate_std_ppm * 1e-6),
         Term(name="noise", std=facts.noise_w * math.sqrt(max(facts.step_s * seen_s, 0.0))),
+        Term(name="between", std=unseen_w * math.sqrt(max(facts.step_s * seen_s, 0.0))),
     )
 
 
@@ -138,6 +148,32 @@ def build_rows(
             running += row.share
         result.append(row if row.share is None else replace(row, cumulative_share=running))
     return tuple(result)
+
+
+def build_groups(keys: Sequence[str], inputs: RowInputs) -> tuple[RowGroup, ...]:
+    """Returns the rows that only their sum is known of, with that sum; rows that have a figure are left out."""
+    separated, swept = inputs.separated, inputs.swept
+    if separated is None:
+        return ()
+    groups = []
+    for told in separated.sums:
+        rows = [row for row in told.rows if row < len(keys)]
+        if any(inputs.route(row, own=True) is not Resolution.REFUSED for row in rows):
+            continue
+        idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
+        own_s = [float(swept.self_s[row]) if row < len(keys) else idle_s for row in told.rows]
+        energy_j = math.fsum(watts * time_s for watts, time_s in zip(told.power_w, own_s, strict=True))
+        shared = energy_terms(energy_j, math.fsum(own_s), inputs.known)[:3]
+        noise = Term(name="noise", std=told.share_std * abs(energy_j), kind=Kind.A, dof=told.dof)
+        groups.append(
+            RowGroup(
+                keys=tuple(keys[row] for row in rows),
+                contains_idle=len(rows) < len(told.rows),
+                energy_j=_figure(energy_j, (*shared, noise), inputs),
+                self_s=math.fsum(float(swept.self_s[row]) for row in rows),
+            )
+        )
+    return tuple(groups)
 
 
 def _order(row: MapRow) -> tuple[float, float, str]:
@@ -171,13 +207,23 @@ def _row(group: int, named: tuple[str, int], inputs: RowInputs, total_j: float) 
         resolution=way if whole or isinstance(own_j, Unavailable) else own_way,
         reason=reason or own_reason,
         runs_needed=needed,
+        noise_j=_noise_j(group, inputs) if isinstance(own_j, Estimate) else None,
     )
+
+
+def _noise_j(group: int, inputs: RowInputs) -> float:
+    """Returns what more of the same would average down in a row's self energy, 1 sd, J."""
+    self_s = float(inputs.swept.self_s[group])
+    if inputs.separated is not None and inputs.route(group, own=True) is Resolution.LEAST_SQUARES:
+        return math.hypot(*(term.std * self_s for term in inputs.separated.terms[group]))
+    terms = energy_terms(float(inputs.swept.self_j[group]), self_s, inputs.known)[3:]
+    return math.hypot(*(term.std for term in terms))
 
 
 def _held(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolution, str]:
     swept = inputs.swept
     count, duration_s = int(swept.count[group]), float(swept.duration_s[group])
-    reason = _refusal(count, duration_s, outside, (float(inputs.lost_s[group, 0]), inputs.shift_s))
+    reason = _refusal(count, duration_s, outside, (float(inputs.lost_s[group, 0]), inputs.placed_s(group, own=False)))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 0, (float(swept.energy_j[group]), duration_s), inputs)
@@ -189,7 +235,7 @@ def _own(group: int, inputs: RowInputs, outside: int) -> tuple[Quantity, Resolut
     if int(swept.count[group]) and not pieces and float(swept.duration_s[group]) > 0:  # covered by what is inside
         zero = Estimate(value=0.0, std=0.0, provenance=inputs.provenance, boundary=inputs.boundary)
         return zero, Resolution.OVERLAP, ""
-    reason = _refusal(pieces, self_s, outside, (float(inputs.lost_s[group, 1]), inputs.shift_s))
+    reason = _refusal(pieces, self_s, outside, (float(inputs.lost_s[group, 1]), inputs.placed_s(group, own=True)))
     if reason:
         return Unavailable(reason=reason), Resolution.REFUSED, reason
     return _routed(group, 1, (float(swept.self_j[group]), self_s), inputs)
@@ -200,7 +246,7 @@ def _routed(group: int, column: int, held: tuple[float, float], inputs: RowInput
     if way is Resolution.OVERLAP:
         return _estimate(group, column, held, inputs), way, ""
     if way is Resolution.LEAST_SQUARES:
-        return _told(group, inputs), way, ""
+        return _told(group, column, held[1], inputs), way, ""
     return Unavailable(reason="too_short_for_samples"), way, "too_short_for_samples"
 
 
@@ -229,16 +275,23 @@ def _estimate(group: int, column: int, held: tuple[float, float], inputs: RowInp
     return _figure(energy_j, terms, inputs)
 
 
-def _told(group: int, inputs: RowInputs) -> Estimate:
-    """Returns the energy of a row by least squares: its power over its own time."""
-    separated, self_s = inputs.separated, float(inputs.swept.self_s[group])
+def _told(group: int, column: int, time_s: float, inputs: RowInputs) -> Estimate:
+    """Returns the energy of a row by least squares: its power over its own time, or that of all it holds."""
+    separated = inputs.separated
     assert separated is not None  # the route was chosen by it
-    energy_j = float(separated.power_w[group]) * self_s
-    noise = tuple(
-        Term(name=term.name, std=term.std * self_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
-    )
-    shared = energy_terms(energy_j, self_s, inputs.known)[:3]
-    edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, 1])) * inputs.shift_s)
+    if column:
+        energy_j = float(separated.power_w[group]) * time_s
+        noise = tuple(
+            Term(name=term.name, std=term.std * time_s, kind=term.kind, dof=term.dof) for term in separated.terms[group]
+        )
+    else:
+        energy_j = float(separated.held_w[group]) * time_s
+        std = float(separated.held_std_w[group]) * time_s
+        noise = (Term(name="noise", std=std, kind=Kind.A, dof=separated.facts.dof),)
+    shared = energy_terms(energy_j, time_s, inputs.known)[:3]
+    if separated.clocked:  # what is uncertain of the clock was fitted with the powers
+        return _figure(energy_j, (*shared, *noise), inputs)
+    edges = Term(name="edges", std=abs(float(inputs.probe.slope_w[group, column])) * inputs.shift_s)
     return _figure(energy_j, (*shared, *noise, edges), inputs)
 
 

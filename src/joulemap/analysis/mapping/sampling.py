@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from joulemap.trace import integrate_between
+from joulemap.analysis.intervals.autocorrelation import effective_count
+from joulemap.trace import KernelKind, integrate_between
 from joulemap.trace.pages import release_samples
 from joulemap.trace.passes import run_pass
 from joulemap.trace.streamed import StreamedTrace, Trace, cut_window
@@ -17,6 +19,10 @@ __all__ = ["TraceFacts", "describe_samples", "describe_trace", "sample_lengths_s
 _LIMIT = 1 << 20
 _PART = 1 << 24
 """Samples at a time: 64 MB of those that lie in a file."""
+_LOOKS = 0.98
+"""Share of a step from which a window is the step: stamps are rounded."""
+_FOLLOWED = 0.05
+"""Variance of steps over that of samples below which samples follow the power."""
 _MAD = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 
 
@@ -32,6 +38,8 @@ class TraceFacts:
         step_s: distance of two samples, s.
         noise_w: of one sample, 1 sd, W: from the scatter of neighbours, so an upper bound.
         spread_w: standard deviation of the samples, W.
+        between_w: what power did between samples that do not look all the time, 1 sd of one step, W; 0 for means over
+            the whole step.
     """
 
     energy_j: float
@@ -41,6 +49,7 @@ class TraceFacts:
     step_s: float
     noise_w: float
     spread_w: float
+    between_w: float = 0.0
 
 
 def trace_energy_j(trace: Trace) -> tuple[float, float]:
@@ -94,11 +103,12 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
     power_w = power_w[seen]
     sample_s, step_s = sample_lengths_s(trace)
     quantum_w = trace.channel.kernel.quantum_w / math.sqrt(12.0)
-    noise_w = quantum_w
+    noise_w, between_w = quantum_w, 0.0
     if power_w.size > 2:
         steps_w = np.diff(power_w)
         scatter = float(np.median(np.abs(steps_w - np.median(steps_w))))
         noise_w = max(_MAD * scatter / math.sqrt(2.0), quantum_w)
+        between_w = _unseen_share(trace, step_s) * _unseen_w(power_w, steps_w)
     return TraceFacts(
         energy_j=energy_j,
         seen_s=seen_s,
@@ -107,7 +117,29 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
         step_s=step_s,
         noise_w=noise_w,
         spread_w=float(power_w.std()) if power_w.size else 0.0,
+        between_w=between_w,
     )
+
+
+def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:
+    """Returns what power does between two looks, W: what a step says where samples follow it, else its whole spread.
+
+    Looks that beat with the work follow each other slowly and are worth fewer independent ones.
+    """
+    step_w2, spread_w2 = 0.5 * float(steps_w @ steps_w) / steps_w.size, float(power_w.var())
+    if step_w2 < _FOLLOWED * spread_w2:
+        return math.sqrt(step_w2)
+    return math.sqrt(spread_w2 * power_w.size / effective_count(power_w))
+
+
+def _unseen_share(trace: Trace, step_s: float) -> float:
+    """Returns the root of the share of a step in which the sensor does not look."""
+    kernel = trace.channel.kernel
+    if kernel.kind is KernelKind.POINT:
+        return 1.0
+    if kernel.kind is KernelKind.COUNTER or not kernel.window_s > 0:
+        return 0.0
+    return math.sqrt(max(1.0 - kernel.window_s / step_s, 0.0)) if kernel.window_s < _LOOKS * step_s else 0.0
 
 
 def _middle(samples: int) -> tuple[int, int]:

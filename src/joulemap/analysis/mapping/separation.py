@@ -1,10 +1,10 @@
 """Rows whose slices are shorter than a sample, told apart by many samples at many phases: least squares over the rows.
 
 Each sample is the sum over rows of power times the time that the sample spends in them. What the samples do not tell
-is refused, with the number of runs that would tell it.
+alone is told as a sum where they tell that, else refused, with the number of runs that would tell it.
 
 References:
-    METHODS 1.5 in docs/methods.md (exact formulation, planning formula).
+    METHODS 1.5 in docs/methods.md (exact formulation, planning formula, sums instead of merged columns).
 """
 
 from __future__ import annotations
@@ -16,11 +16,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.grouping import LIMIT, choose_groups
 from joulemap.analysis.intervals.uncertainty import Kind, Term
-from joulemap.analysis.mapping.row_fit import RowFit, Samples, fit_rows
+from joulemap.analysis.mapping.row_clock import ClockDoubt, RowClock, place_rows
+from joulemap.analysis.mapping.row_design import Samples, Windows, build_samples, build_windows
+from joulemap.analysis.mapping.row_fit import RowFit, fit_rows, residual_square
+from joulemap.analysis.mapping.row_sums import LIMIT, RowSum, choose_sums, half_width
 from joulemap.analysis.mapping.sampling import TraceFacts
-from joulemap.trace import EnergyTrace
+from joulemap.analysis.mapping.stretches import (
+    PathTable,
+    Stretches,
+    build_stretches,
+    find_period,
+    redraw_schedule,
+    stamp_jitter_s,
+    toward_mean_schedule,
+)
+from joulemap.records.mapping.row_fit_facts import RowFitFacts
+from joulemap.trace import EnergyTrace, KernelKind
 from joulemap.trace.streamed import Trace
 from joulemap.trace.sweep import GroupedSlices
 
@@ -29,9 +41,14 @@ __all__ = ["IdlePower", "Separated", "cut_to_slices", "separate_rows"]
 _MAX_GROUPS = 96
 _MAX_CELLS = 8_000_000  # design entries: 64 MB
 _MAX_SLICES = 100_000
-_CLUSTER = 8
-"""Neighbouring samples that may share an error: the unit of the robust covariance."""
+_GLANCE_CELLS, _GLANCE_SLICES = 400_000, 20_000
+_BLEND_CELLS = 400_000
+"""Design entries that are enough to tell jittering stamps from times that vary."""
+_BLENDS = (0.25, 0.5, 0.75, 1.0)
+_REDRAWN = 8
 _DISTINCT = 1e-9
+_JITTER = 10.8
+"""Gain in -2 log likelihood from which stamps are taken to jitter: 1e-3 for a chance of being wrong."""
 
 Matrix = NDArray[np.float64]
 
@@ -51,19 +68,42 @@ class Separated:
     Args:
         power_w: (g,) W; NaN for a row that cannot be told alone.
         terms: per row: contributions to the uncertainty of its power, W; empty where refused.
+        held_w: (g,) mean power while a slice of the row is open, W; NaN where it cannot be told.
+        held_std_w: (g,) its standard uncertainty from noise, W.
         runs_needed: (g,) times the same work for 5 %; infinite where nothing helps.
         idle_w: power between the rows, W; None when it cannot be told.
         white: the residuals look independent.
+        sums: of rows that can only be told together.
+        shift_std_s: what stays uncertain of the schedule's place, s; None when the samples did not place it.
+        clocked: the terms hold what is uncertain of the clock.
+        noise_w: of one sample about the rows' powers, 1 sd, W; None while residuals are not white.
+        facts: of the fit.
     """
 
     power_w: Matrix
     terms: tuple[tuple[Term, ...], ...]
+    held_w: Matrix
+    held_std_w: Matrix
     runs_needed: Matrix
     idle_w: IdlePower | None
     white: bool
+    sums: tuple[RowSum, ...]
+    shift_std_s: float | None
+    clocked: bool
+    noise_w: float | None
+    facts: RowFitFacts
 
 
-def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts: TraceFacts) -> Separated | None:
+def separate_rows(
+    trace: EnergyTrace,
+    slices: GroupedSlices,
+    groups: int,
+    facts: TraceFacts,
+    *,
+    doubt: ClockDoubt | None = None,
+    paths: PathTable | None = None,
+    glance: bool = False,
+) -> Separated | None:
     """Returns the powers of the rows, or None when least squares cannot be tried.
 
     Args:
@@ -71,50 +111,58 @@ def separate_rows(trace: EnergyTrace, slices: GroupedSlices, groups: int, facts:
         slices: of at most one busy track at a time, in order.
         groups: rows.
         facts: of the trace.
+        doubt: of the clock of the slices against the trace's; None for a certain one.
+        paths: rows of paths when rows are paths.
+        glance: a part is enough.
     """
-    if not 0 < groups <= _MAX_GROUPS or slices.by_path:
+    if not 0 < groups <= _MAX_GROUPS or (slices.by_path and paths is None):
         return None
-    slices = _middle(slices)
-    pieces = _pieces(slices, groups)
-    rows = _rows(trace, pieces, groups)
-    if rows is None or rows.energy_j.size < groups + 2:
+    cells, most = (_GLANCE_CELLS, _GLANCE_SLICES) if glance else (_MAX_CELLS, _MAX_SLICES)
+    stretches = build_stretches(_middle(slices, most), trace.start_ns, groups, paths)
+    windows = build_windows(trace, stretches, trace.start_ns, max(cells // (groups + 1), 1))
+    if windows is None or windows.power_w.size < groups + 3:
         return None
-    fit = fit_rows(rows, max(facts.noise_w * facts.step_s, 1e-300))
-    region_s = rows.time_s.sum(axis=0)
-    runs = _runs_needed(rows, fit)
-    power_w = np.full(groups, np.nan)
-    terms: list[tuple[Term, ...]] = [()] * groups
-    known = _choose(fit, region_s, groups)
-    for row in known:
-        weight = np.zeros(groups + 1)
-        weight[row] = 1.0
-        power_w[row] = fit.power_w[row]
-        terms[row] = (Term(name="noise", std=math.sqrt(fit.variance(weight)), kind=Kind.A, dof=fit.dof),)
-    idle = np.zeros(groups + 1)
-    idle[-1] = 1.0
-    idle_std = math.sqrt(fit.variance(idle))
-    idle_w = float(fit.power_w[-1])
-    mean_w = float(region_s @ fit.power_w / region_s.sum())
-    told = region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, mean_w)
-    return Separated(
-        power_w=power_w,
-        terms=tuple(terms),
-        runs_needed=runs[:groups],
-        idle_w=IdlePower(value=idle_w, std=idle_std) if told else None,
-        white=fit.white,
-    )
+    noise_j = max(trace.channel.kernel.quantum_w / math.sqrt(12.0) * facts.step_s, 1e-300)
+    stretches, weight, redrawn = _steady(windows, stretches, groups)
+    doubt = doubt or ClockDoubt()
+    if trace.channel.kernel.kind is KernelKind.POINT:
+        doubt = ClockDoubt()  # a point sample is in one row or another: nothing in it tells by how much
+    clock = place_rows(windows, stretches, groups, doubt=doubt, origin_ns=trace.start_ns, noise_std_j=noise_j)
+    rows = build_samples(windows, stretches, groups, clock.shift_ns)
+    fit = fit_rows(rows, noise_j, clock.aside)
+    others = [
+        fit_rows(build_samples(windows, other, groups, clock.shift_ns), noise_j, clock.aside) for other in redrawn
+    ]
+    if others:
+        length = [_lengths(other, stretches, groups) for other in redrawn]
+        fit = fit.corrected(np.array([other.power_w * times for other, times in zip(others, length, strict=True)]))
+    return _told(rows, fit, groups, (clock, windows, weight, stretches.inside_s))
 
 
-def _middle(slices: GroupedSlices) -> GroupedSlices:
-    excess = slices.start_ns.size - _MAX_SLICES
+def _lengths(other: Stretches, stretches: Stretches, groups: int) -> Matrix:
+    """Returns how long each row and the time between are on another schedule, over how long they are, (g + 1,).
+
+    Energies are what matters: a row that is taken for longer has less power and more time.
+    """
+    times = []
+    for laid in (other, stretches):
+        own = np.bincount(laid.row, laid.end_ns - laid.start_ns, groups)
+        times.append(np.append(own, max(laid.end_ns.max() - laid.start_ns[0] - own.sum(), 0.0)))
+    return np.asarray(np.divide(times[0], times[1], out=np.ones(groups + 1), where=times[1] > 0), np.float64)
+
+
+def _middle(slices: GroupedSlices, most: int) -> GroupedSlices:
+    excess = slices.start_ns.size - most
     if excess <= 0:
         return slices
-    part = slice(excess // 2, excess // 2 + _MAX_SLICES)  # the middle of many says as much as all of them
+    part = slice(excess // 2, excess // 2 + most)  # the middle of many says as much as all of them
     columns = {name: getattr(slices, name)[part] for name in ("start_ns", "end_ns", "group", "track")}
     return replace(slices, **columns)
 
 
-def cut_to_slices(trace: Trace, slices: GroupedSlices, groups: int) -> tuple[EnergyTrace, GroupedSlices]:
+def cut_to_slices(
+    trace: Trace, slices: GroupedSlices, groups: int, *, glance: bool
+) -> tuple[EnergyTrace, GroupedSlices]:
     """Returns the samples that :func:`separate_rows` looks at, in memory, and the slices among them.
 
     A trace that is in memory stays whole. Of a streamed one the middle of the slices' time is read, as many samples as
@@ -124,8 +172,10 @@ def cut_to_slices(trace: Trace, slices: GroupedSlices, groups: int) -> tuple[Ene
         trace: in memory or streamed.
         slices: in order.
         groups: rows.
+        glance: a part is enough.
     """
-    slices = _middle(slices)
+    cells, most_slices = (_GLANCE_CELLS, _GLANCE_SLICES) if glance else (_MAX_CELLS, _MAX_SLICES)
+    slices = _middle(slices, most_slices)
     if isinstance(trace, EnergyTrace):
         return trace, slices
     counted = slices.group >= 0
@@ -134,125 +184,152 @@ def cut_to_slices(trace: Trace, slices: GroupedSlices, groups: int) -> tuple[Ene
     bounds = int(slices.start_ns[counted].min()), int(slices.end_ns[counted].max())
     first = max(math.ceil((bounds[0] - trace.start_ns) / trace.step_ns), 0)
     last = max(min(math.floor((bounds[1] - trace.start_ns) / trace.step_ns), trace.n), first)
-    most = max(_MAX_CELLS // (groups + 1), 1)
+    most = max(cells // (groups + 1), 1)
     first = max(first, (first + last - most) // 2)
     return trace.load(first, max(min(last, first + most), first)), slices
 
 
-def _choose(fit: RowFit, region_s: Matrix, groups: int) -> list[int]:
+def _steady(windows: Windows, stretches: Stretches, groups: int) -> tuple[Stretches, float, tuple[Stretches, ...]]:
+    """Returns the stretches that the samples like best between stamps and mean schedule, and how far they moved.
+
+    A mean schedule is as uncertain as its stamps jitter: further schedules say by how much.
+    """
+    period = find_period(stretches)
+    if not period:
+        return stretches, 0.0, ()
+    count = max(_BLEND_CELLS // (groups + 1), 200)
+    first = max((windows.power_w.size - count) // 2, 0)
+    some = windows.part(slice(first, first + count))
+    size = some.power_w.size
+
+    def cost(tried: Stretches) -> float:
+        return size * math.log(max(residual_square(build_samples(some, tried, groups)), 1e-300))
+
+    stamped = cost(stretches)
+    tried = {weight: toward_mean_schedule(stretches, period, weight) for weight in _BLENDS}
+    costs = {weight: cost(tried[weight]) for weight in _BLENDS}
+    best = min(_BLENDS, key=costs.__getitem__)
+    if stamped - costs[best] <= _JITTER:
+        return stretches, 0.0, ()
+    jitter_s = best * stamp_jitter_s(stretches, period)
+    rng = np.random.default_rng(0)
+    redrawn = (redraw_schedule(tried[best], period, jitter_s, rng) for _ in range(_REDRAWN))
+    return tried[best], best, tuple(redrawn)
+
+
+def _told(rows: Samples, fit: RowFit, groups: int, how: tuple[RowClock, Windows, float, Matrix]) -> Separated:
+    clock, windows, weight, inside_s = how
+    region_s = rows.time_s.sum(axis=0)
+    runs, rank, condition = _plan(rows, fit)
+    power_w = np.full(groups, np.nan)
+    terms: list[tuple[Term, ...]] = [()] * groups
+    for row in range(groups):
+        if not clock.settled or half_width(fit, region_s, (row,)) > 2 * LIMIT:
+            continue
+        one = np.zeros(groups + 1)
+        one[row] = 1.0
+        power_w[row] = fit.power_w[row]
+        terms[row] = (Term(name="noise", std=math.sqrt(fit.variance(one)), kind=Kind.A, dof=fit.dof),)
+    held_w, held_std_w = _held(fit, inside_s if clock.settled else 0.0 * inside_s, region_s)
+    idle = np.zeros(groups + 1)
+    idle[-1] = 1.0
+    idle_std, idle_w = math.sqrt(fit.variance(idle)), float(fit.power_w[-1])
+    mean_w = float(region_s @ fit.power_w / region_s.sum())
+    told = clock.settled and region_s[-1] > 0 and 1.96 * idle_std <= 2 * LIMIT * max(idle_w, mean_w)
+    open_rows = [row for row in range(groups if clock.settled else 0) if math.isnan(power_w[row]) and region_s[row] > 0]
+    closure_j = float((rows.energy_j - rows.time_s @ fit.power_w).sum())
+    total_j = float(rows.energy_j.sum())
+    span_s = float(np.mean(windows.span_s))
+    return Separated(
+        power_w=power_w,
+        terms=tuple(terms),
+        held_w=held_w,
+        held_std_w=held_std_w,
+        runs_needed=runs[:groups],
+        idle_w=IdlePower(value=idle_w, std=idle_std) if told else None,
+        white=fit.white,
+        sums=choose_sums(fit, region_s, [*open_rows, *([] if told or not region_s[-1] > 0 else [groups])]),
+        shift_std_s=_shift_std(fit, clock, groups),
+        clocked=bool(np.any(windows.end_ns > windows.begin_ns)),
+        noise_w=fit.residual_std_j / span_s if fit.white and not fit.memory else None,
+        facts=RowFitFacts(
+            samples=int(rows.energy_j.size),
+            columns=int((region_s > 0).sum()),
+            rank=rank,
+            condition=condition,
+            dof=fit.dof,
+            white=fit.white,
+            noise_memory=fit.memory,
+            residual_std_w=fit.residual_std_j / span_s,
+            closure=closure_j / total_j if total_j else 0.0,
+            closure_std=fit.residual_std_j * math.sqrt(rows.energy_j.size * fit.inflation) / abs(total_j or 1.0),
+            schedule_weight=weight,
+            shift_s=clock.shift_s,
+            shift_std_s=_shift_std(fit, clock, groups),
+            drift_ppm=clock.drift * 1e6,
+        ),
+    )
+
+
+def _held(fit: RowFit, inside_s: Matrix, region_s: Matrix) -> tuple[Matrix, Matrix]:
+    """Returns mean power of what each row holds, W, and its standard uncertainty; NaN where it is not told.
+
+    A sum over rows may be known where its parts are not.
+    """
+    rows = inside_s.shape[0]
+    held_w, std_w = np.full(rows, np.nan), np.full(rows, np.nan)
     mean_w = max(float(region_s @ fit.power_w) / float(region_s.sum()), 1e-300)
+    for row in range(rows):
+        total_s = float(inside_s[row].sum())
+        if not total_s > 0:
+            continue
+        share = np.append(inside_s[row] / total_s, 0.0)
+        power_w, std = float(share @ fit.power_w), math.sqrt(fit.variance(share))
+        if 1.96 * std <= 2 * LIMIT * max(power_w, 0.1 * mean_w):
+            held_w[row], std_w[row] = power_w, std
+    return held_w, std_w
 
-    def half_width(weight_s: Matrix) -> float:
-        own_j = min(max(float(weight_s @ fit.power_w), 0.1 * mean_w * float(weight_s.sum())), 1e300)
-        return 1.96 * math.sqrt(fit.variance(weight_s)) / own_j if own_j > 0 else math.inf
 
-    chosen = choose_groups(region_s, half_width, limit=2 * LIMIT)
-    return [g.layers[0] for g in chosen if len(g.layers) == 1 and not g.gap and g.layers[0] < groups]
+def _shift_std(fit: RowFit, clock: RowClock, groups: int) -> float | None:
+    if not clock.settled:
+        return None
+    if clock.aside is None:
+        return 0.0
+    return math.sqrt(max(float(fit.covariance[groups + 1, groups + 1]), 0.0))
 
 
-def _runs_needed(rows: Samples, fit: RowFit) -> Matrix:
-    """Returns how often these samples would be needed for a half-width of 5 %, (regions,)."""
+def _plan(rows: Samples, fit: RowFit) -> tuple[Matrix, int, float]:
+    """Returns how often these samples are needed for a half-width of 5 %, (regions,); rank and condition of them."""
     count = rows.energy_j.size
     gram = rows.time_s.T @ rows.time_s / count
     scale = np.sqrt(np.diag(gram))
     used = scale > 0
     needed = np.full(rows.time_s.shape[1], math.inf)
     if not used.any():
-        return needed
-    normal = gram[np.ix_(used, used)] / np.outer(scale[used], scale[used])
-    values, vectors = np.linalg.eigh(normal)
+        return needed, 0, math.inf
+    values, vectors = np.linalg.eigh(gram[np.ix_(used, used)] / np.outer(scale[used], scale[used]))
     told = values > _DISTINCT * values[-1]
-    inverse = (vectors[:, told] ** 2 / values[told]).sum(axis=1) / scale[used] ** 2
     blind = (vectors[:, ~told] ** 2).sum(axis=1) > 1e-6
     power_w = np.abs(fit.power_w[used])
     floor_w = 0.1 * float(np.mean(power_w)) if power_w.size else 0.0
-    samples = (1.96 / LIMIT) ** 2 * fit.residual_std_j**2 * inverse / np.maximum(power_w, max(floor_w, 1e-300)) ** 2
-    needed[used] = np.where(blind, math.inf, samples / count)
-    return needed
+    inverse = (vectors[:, told] ** 2 / values[told]).sum(axis=1) / scale[used] ** 2 / count
+    plain = fit.residual_std_j**2 * inverse
+    variance = _variances(fit, np.flatnonzero(used))
+    prior = float(rows.energy_j.sum() / rows.time_s.sum()) ** 2
+    own = variance < 0.8 * prior  # less what the prior says; where it says most, as the design alone has it
+    variance = np.where(own, variance / np.maximum(1.0 - variance / prior, 0.2), plain * _excess(variance, plain, own))
+    times = (1.96 / LIMIT) ** 2 * variance / np.maximum(power_w, max(floor_w, 1e-300)) ** 2
+    needed[used] = np.where(blind, math.inf, times)
+    condition = math.sqrt(max(float(values[-1]), 0.0) / max(float(values[0]), 1e-300))
+    return needed, int(told.sum()), condition
 
 
-def _pieces(slices: GroupedSlices, groups: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns for each group the stretches in which a slice of it is innermost, in order and disjoint."""
-    starts: list[list[int]] = [[] for _ in range(groups)]
-    ends: list[list[int]] = [[] for _ in range(groups)]
-    stack: list[tuple[int, int]] = []  # end, group
-    at = -(1 << 62)
-
-    def close(until: int) -> None:
-        nonlocal at
-        while stack and stack[-1][0] <= until:
-            end, group = stack.pop()
-            _put(starts[group], ends[group], (at, end))
-            at = max(at, end)
-            while stack and stack[-1][0] <= at:  # ended while something inside it went on
-                stack.pop()
-
-    for start, end, group in zip(slices.start_ns.tolist(), slices.end_ns.tolist(), slices.group.tolist(), strict=True):
-        if group < 0 or end == start:
-            continue
-        close(start)
-        if stack:
-            _put(starts[stack[-1][1]], ends[stack[-1][1]], (at, start))
-        at = start
-        stack.append((end, group))
-    close(1 << 62)
-    return [(np.array(s, np.int64), np.array(e, np.int64)) for s, e in zip(starts, ends, strict=True)]
+def _excess(variance: Matrix, plain: Matrix, own: NDArray[np.bool_]) -> float:
+    """Returns how much larger variances are than independent noise has them, from the regions that are told."""
+    return float(np.median(variance[own] / np.maximum(plain[own], 1e-300))) if own.any() else 1.0
 
 
-def _put(starts: list[int], ends: list[int], span: tuple[int, int]) -> None:
-    if span[1] > span[0]:
-        starts.append(span[0])
-        ends.append(span[1])
-
-
-def _rows(
-    trace: EnergyTrace, pieces: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]], groups: int
-) -> Samples | None:
-    busy = [(int(s[0]), int(e[-1])) for s, e in pieces if s.size]
-    if not busy:
-        return None
-    begin_ns, end_ns = min(b for b, _ in busy), max(e for _, e in busy)
-    first, last = _samples_between(trace, begin_ns, end_ns)
-    most = max(_MAX_CELLS // (groups + 1), 1)
-    first = max(first, (first + last - most) // 2)
-    last = min(last, first + most)
-    index = np.arange(first, last + 1)
-    if trace.edges_ns is not None:
-        edges_ns = trace.edges_ns[index].astype(np.int64)
-    else:
-        edges_ns = trace.start_ns + np.rint(index * trace.step_ns).astype(np.int64)
-    seen = np.ones(max(index.size - 1, 0), np.bool_)
-    for gap_begin, gap_end in trace.gaps:
-        seen[max(int(gap_begin) - first, 0) : max(int(gap_end) - first, 0)] = False
-    length_s = np.diff(edges_ns) * 1e-9
-    time_s = np.empty((length_s.size, groups + 1))
-    for group, (start, end) in enumerate(pieces):
-        time_s[:, group] = np.diff(_elapsed(start, end, edges_ns)) * 1e-9
-    time_s[:, groups] = np.maximum(length_s - time_s[:, :groups].sum(axis=1), 0.0)
-    if not seen.any():
-        return None
-    power_w = trace.power_w[first:last].astype(np.float64)
-    return Samples(
-        time_s=time_s[seen],
-        energy_j=(power_w * length_s)[seen],
-        cluster=(np.arange(length_s.size) // _CLUSTER)[seen],
-    )
-
-
-def _samples_between(trace: EnergyTrace, begin_ns: int, end_ns: int) -> tuple[int, int]:
-    if trace.edges_ns is not None:
-        first = int(np.searchsorted(trace.edges_ns, begin_ns))
-        return first, max(int(np.searchsorted(trace.edges_ns, end_ns, side="right")) - 1, first)
-    first = math.ceil((begin_ns - trace.start_ns) / trace.step_ns)
-    first, last = max(first, 0), min(math.floor((end_ns - trace.start_ns) / trace.step_ns), trace.n)
-    return first, max(first, last)
-
-
-def _elapsed(start: NDArray[np.int64], end: NDArray[np.int64], at_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns ns spent inside the pieces up to each instant."""
-    if not start.size:
-        return np.zeros(at_ns.size)
-    before = np.concatenate([[0], np.cumsum(end - start)])
-    piece = np.searchsorted(start, at_ns, side="right")
-    inside = np.minimum(at_ns - start[np.maximum(piece - 1, 0)], (end - start)[np.maximum(piece - 1, 0)])
-    return np.where(piece > 0, before[np.maximum(piece - 1, 0)] + inside, 0).astype(np.float64)
+def _variances(fit: RowFit, regions: Sequence[int] | NDArray[np.int64]) -> Matrix:
+    plain = np.diag(fit.covariance)[np.asarray(regions)]
+    robust = plain if fit.robust is None else np.diag(fit.robust)[np.asarray(regions)]
+    return np.asarray(np.maximum(plain, robust), np.float64)

@@ -139,6 +139,7 @@ def _sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
         step_s=max(f.step_s for f in facts),
         noise_w=math.hypot(*(f.noise_w for f in facts)),
         spread_w=math.hypot(*(f.spread_w for f in facts)),
+        between_w=math.hypot(*(f.between_w for f in facts)),
     )
 
 

@@ -9,6 +9,7 @@ from joulemap.estimate import Quantity
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding
 from joulemap.records.mapping.clock_map import ClockMap
+from joulemap.records.mapping.row_fit_facts import RowFitFacts, RowGroup
 
 __all__ = ["EnergyMap", "MapRow"]
 
@@ -32,6 +33,8 @@ class MapRow:
         reason: slug of why they were refused; empty otherwise.
         runs_needed: how often the same work would have to be recorded for 5 %; None when the energy is there or nothing
             helps.
+        noise_j: the part of the standard uncertainty of self_j that more of the same work averages down, J; None when
+            there is no figure.
     """
 
     key: str
@@ -47,6 +50,7 @@ class MapRow:
     resolution: Resolution
     reason: str = ""
     runs_needed: float | None = None
+    noise_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,9 @@ class EnergyMap:
         clocks: how the timeline was put on the trace's clock; further relations that the recording gives.
         budget: contributions to the total's uncertainty.
         findings: doubts.
+        groups: rows without an energy of their own whose sum is known.
+        fit: what least squares over the rows rests on; None when no row came from it.
+        per: what the figures are of: empty for the recording, else one unit of it.
     """
 
     total_j: Quantity
@@ -82,3 +89,6 @@ class EnergyMap:
     clocks: tuple[ClockMap, ...] = ()
     budget: tuple[BudgetLine, ...] = ()
     findings: tuple[Finding, ...] = ()
+    groups: tuple[RowGroup, ...] = ()
+    fit: RowFitFacts | None = None
+    per: str = ""

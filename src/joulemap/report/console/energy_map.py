@@ -23,6 +23,7 @@ _COLUMNS = (
     ("self ± U", "own", ">"),
     ("share", "share", ">"),
     ("sum", "running", ">"),
+    ("needs", "runs", ">"),
 )
 _DROPPED = ((), ("sum",), ("sum", "count"), ("sum", "count", "power"), ("sum", "count", "power", "time"))
 
@@ -63,9 +64,12 @@ def _encoded(row: MapTableRow, style: Style) -> MapTableRow:
 
 
 def _table(rows: Sequence[MapTableRow], width: int, style: Style) -> list[str]:
+    planned = any(row.runs for row in rows)
     nested = any(row.own and row.own != row.energy for row in rows)
     for dropped in _DROPPED:
-        columns = [c for c in _COLUMNS if c[0] not in dropped and (nested or c[1] != "own")]
+        columns = [
+            c for c in _COLUMNS if c[0] not in dropped and (nested or c[1] != "own") and (planned or c[1] != "runs")
+        ]
         widths = [max(len(title), *(len(getattr(row, field)) for row in rows)) for title, field, _ in columns]
         used = sum(widths) + len(_GAP) * (len(widths) - 1)
         if used <= width:

@@ -31,6 +31,7 @@ class MapTableRow:
         share: of the total.
         running: sum of the shares so far.
         fill: length of the bar, 0..1; None for no bar.
+        runs: how often to record for the wanted half-width; empty when none is wanted.
     """
 
     key: str
@@ -42,6 +43,7 @@ class MapTableRow:
     share: str
     running: str
     fill: float | None
+    runs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def build_map_view(document: Document) -> MapView:
     return MapView(
         title=printable(f"{what}{over}"),
         badge=", ".join(part for part in badge if part),
-        headline=f"{format_quantity(total, 'J')}{' per inference' if document.get('per') else ''}",
+        headline=f"{format_quantity(total, 'J')}{' per ' + document['per'] if document.get('per') else ''}",
         hotspot=_hotspot(document),
         rows=_rows(document),
         figures=_figures(document),
@@ -118,6 +120,7 @@ def _rows(document: Document) -> tuple[MapTableRow, ...]:
             share=_share_of(row["self_j"], total),
             running=format_share(row["cumulative_share"], None),
             fill=max(row["share"], 0.0) / largest if row["share"] is not None and largest > 0 else None,
+            runs=_runs(row["runs_needed"]) if document.get("half_width") else "",
         )
         for row in shown
     ]
@@ -125,6 +128,11 @@ def _rows(document: Document) -> tuple[MapTableRow, ...]:
         rows.append(_plain_row("idle" if not document.get("per") else "between layers", document["idle_j"], document))
     rows.append(_plain_row("total", total, document, time_s=document["duration_s"]))
     return tuple(rows)
+
+
+def _runs(times: float | None) -> str:
+    """Returns how often to record as a person reads it: a part of the recording is one of it."""
+    return "never" if times is None else f"{max(times, 0.01):.2g} x" if times < 10 else f"{times:.0f} x"
 
 
 def _plain_row(key: str, quantity: Document, document: Document, *, time_s: float | None = None) -> MapTableRow:
@@ -161,12 +169,36 @@ def _figures(document: Document) -> tuple[tuple[str, str], ...]:
         each = document["metrics"]["energy_per_unit_j"]
         what = printable(f"per {document['metrics']['unit']}")
         figures.append((what, f"{format_quantity(each, 'J')} (mean of {format_count(document['metrics']['units'])})"))
+    figures += _work_figures(document)
     meter = document["meter"]
     if meter["name"]:
         figures.append(("meter", printable(f"{meter['name']} ({meter['source']})")))
     if left > 0:
         figures.append(("not shown", f"{left} more rows; --top N or --json has them"))
     return tuple(figures)
+
+
+def _work_figures(document: Document) -> list[tuple[str, str]]:
+    """Returns what was asked beyond the rows: idle baseline, energy above it, plan, operations, duty, power split."""
+    figures = []
+    idle, metrics = document.get("idle"), document["metrics"]
+    if idle and idle["power_w"]["value"] is not None:
+        figures.append(("idle power", format_quantity(idle["power_w"], "W")))
+        figures.append(("above idle", format_quantity(document["energy_above_idle_j"], "J")))
+    if document.get("half_width"):
+        planned = [row["runs_needed"] for row in document["rows"] if row["runs_needed"] is not None]
+        most = f"record {_runs(max(planned))} the work" if planned else "no number of recordings is enough"
+        figures.append((f"for {document['half_width']:.3g}", f"{most} (the row that needs most of those that can)"))
+    if metrics.get("ops_per_j"):
+        figures.append(("operations", f"{format_quantity(metrics['ops_per_j'], 'op/J')} as stated with --ops"))
+    if metrics.get("duty_average_w"):
+        every = format_time(metrics["duty_period_s"])
+        figures.append(("duty average", f"{format_quantity(metrics['duty_average_w'], 'W')} at one every {every}"))
+    split = document.get("power_split")
+    if split and split["static_w"]["value"] is not None:
+        dynamic = format_quantity(split["dynamic_w"], "W")
+        figures.append(("static", f"{format_quantity(split['static_w'], 'W')}, {split['label']} {dynamic}"))
+    return figures
 
 
 def _rule_figures(document: Document) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from joulemap.analysis.instruments.accuracy import MeterErrors, errors_of
 from joulemap.analysis.instruments.library import find_instrument, instrument_for_format
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
-from joulemap.analysis.mapping.units_of_work import measure_units
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
 from joulemap.errors import UsageError
 from joulemap.formats.bundle import read_bundle
@@ -26,10 +25,19 @@ from joulemap.meters.calibration import read_calibration
 from joulemap.records.finding import Finding, Severity, Validity, worst
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
+from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace import ClockKind, Timeline
 from joulemap.trace.passes import load_steps
 from joulemap.trace.streamed import StreamedTrace, Trace
 from joulemap.workflow.plain import plain
+from joulemap.workflow.recordings.map_extras import (
+    Laid,
+    MapExtras,
+    WorkRequest,
+    map_in_place,
+    measure_extras,
+    measure_per,
+)
 from joulemap.workflow.recordings.map_profile import map_profile
 from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
@@ -63,6 +71,7 @@ class BundleMapRequest:
         instrument: name in the library; empty to go by the format.
         calibration: record of the very unit; None without.
         recorded: day of the recording; None to go by its clock.
+        work: what more is asked of it.
     """
 
     traces: tuple[str, ...] = ()
@@ -74,6 +83,7 @@ class BundleMapRequest:
     instrument: str = ""
     calibration: Path | None = None
     recorded: date | None = None
+    work: WorkRequest = field(default_factory=WorkRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,6 +99,7 @@ class MappedRecording:
         timeline_name: of the bundle; empty without.
         findings: of the recordings and of the choice.
         meter: errors that the budget holds.
+        extras: what was asked of the recording beyond the map.
     """
 
     traces: tuple[Trace, ...]
@@ -99,6 +110,7 @@ class MappedRecording:
     timeline_name: str
     findings: tuple[Finding, ...]
     meter: MeterErrors
+    extras: MapExtras
 
 
 def map_bundle(folder: Path, request: BundleMapRequest) -> dict[str, object]:
@@ -156,9 +168,14 @@ def map_recording(
         )
         clock, doubts = solve_clock(traces[0], timeline, recordings.load_markers(), align)
         findings = (*findings, *doubts)
-    energy = map_energy(traces, timeline, clock, meter, request=request.map)
+    laid = Laid(traces=tuple(traces), timeline=timeline, clock=clock, meter=meter)
+    if request.work.in_place:
+        energy = map_in_place(laid, request.work)
+    else:
+        energy = map_energy(traces, timeline, clock, meter, request=request.map)
+    extras = measure_extras((recordings, entry), laid, energy, request.work)
     if request.per:
-        energy = replace(energy, metrics=_units(request.per, (traces, timeline, clock), meter))
+        energy = replace(energy, metrics=measure_per(laid, extras, request.per, request.work))
     mapped = MappedRecording(
         traces=tuple(traces),
         timeline=timeline,
@@ -166,8 +183,9 @@ def map_recording(
         map=energy,
         trace_names=names,
         timeline_name=timeline_name,
-        findings=(*(f for e in recordings.entries for f in e.findings), *findings),
+        findings=(*(f for e in recordings.entries for f in e.findings), *findings, *extras.findings),
         meter=meter,
+        extras=extras,
     )
     return mapped, published
 
@@ -177,16 +195,6 @@ def _open(recordings: RecordingBundle, name: str) -> Trace:
     if isinstance(trace, StreamedTrace):
         load_steps(trace.n)
     return trace
-
-
-def _units(
-    name: str, laid: tuple[list[Trace], Timeline | None, ClockMap | None], meter: MeterErrors
-) -> dict[str, object]:
-    traces, timeline, clock = laid
-    if timeline is None or clock is None:
-        raise UsageError(f"--per {name}: there is no timeline", hint="import one", slug="flags-contradict")
-    facts = describe_traces(traces)
-    return measure_units(traces, timeline, clock, (facts, meter), name=name)
 
 
 def _choose_traces(
@@ -292,29 +300,45 @@ def describe_map(
     validity = worst([Validity(recordings.bundle.validity), Validity.DEGRADED if severe else Validity.VALID])
     clocks = [clock for clock in (mapped.clock,) if clock is not None]
     clocks += relate_hosts(recordings.load_markers())
+    return (
+        {
+            "schema": MAP_SCHEMA,
+            "schema_version": 1,
+            "tool": {"name": "joulemap", "version": __version__},
+            "run_id": recordings.bundle.run_id,
+            "validity": str(validity),
+            "findings": [finding.to_json() for finding in findings],
+            "bundle": folder,
+            "traces": list(mapped.trace_names),
+            "timeline": mapped.timeline_name or None,
+            "total_j": energy.total_j.to_json(),
+            "idle_j": energy.idle_j.to_json(),
+            "power_w": energy.power_w.to_json(),
+            "duration_s": energy.duration_s,
+            "busy_s": energy.busy_s,
+            "split": energy.split,
+            "concurrent_tracks": energy.concurrent,
+            "rows": [describe_row(row) | more for row, more in zip(energy.rows, mapped.extras.rows, strict=True)],
+            "groups": [describe_group(group) for group in energy.groups],
+            "least_squares": None if energy.fit is None else plain(energy.fit),
+            "rule": published.rule if published else energy.rule,
+            "metrics": dict(energy.metrics) | (published.metrics if published else {}),
+            "clocks": [clock.to_json() for clock in clocks],
+            "budget": [plain(line) for line in energy.budget],
+            "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},
+        }
+        | mapped.extras.document
+        | ({"per": energy.per} if energy.per else {})
+    )
+
+
+def describe_group(group: RowGroup) -> dict[str, object]:
+    """Returns rows that are known as a sum alone as JSON."""
     return {
-        "schema": MAP_SCHEMA,
-        "schema_version": 1,
-        "tool": {"name": "joulemap", "version": __version__},
-        "run_id": recordings.bundle.run_id,
-        "validity": str(validity),
-        "findings": [finding.to_json() for finding in findings],
-        "bundle": folder,
-        "traces": list(mapped.trace_names),
-        "timeline": mapped.timeline_name or None,
-        "total_j": energy.total_j.to_json(),
-        "idle_j": energy.idle_j.to_json(),
-        "power_w": energy.power_w.to_json(),
-        "duration_s": energy.duration_s,
-        "busy_s": energy.busy_s,
-        "split": energy.split,
-        "concurrent_tracks": energy.concurrent,
-        "rows": [describe_row(row) for row in energy.rows],
-        "rule": published.rule if published else energy.rule,
-        "metrics": dict(energy.metrics) | (published.metrics if published else {}),
-        "clocks": [clock.to_json() for clock in clocks],
-        "budget": [plain(line) for line in energy.budget],
-        "meter": {"name": mapped.meter.name or None, "source": mapped.meter.source or None},
+        "keys": list(group.keys),
+        "contains_idle": group.contains_idle,
+        "energy_j": group.energy_j.to_json(),
+        "self_s": group.self_s,
     }
 
 

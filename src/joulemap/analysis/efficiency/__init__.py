@@ -1,0 +1,1 @@
+"""Figures of merit from energies, times and counts. It knows no trace, file or screen."""
