@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ratios import print_ratio, time_in_turn
 
 from joulemap.estimate import Boundary, Provenance
-from joulemap.report.view.tracks import plan_edges
+from joulemap.report.view.waveform.tracks import plan_edges
 from joulemap.trace import Channel, Clock, ClockKind, EnergyTrace, KernelKind, SensorKernel
 from joulemap.trace.resample import build_envelope
 

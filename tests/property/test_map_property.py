@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
-from joulemap.analysis.mapping.sampling import trace_energy_j
+from joulemap.analysis.sampling import trace_energy_j
 from joulemap.estimate import Estimate
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.clock_map import ClockMap

@@ -16,7 +16,7 @@ from joulemap.analysis.clocks.solve import Align, AlignRequest, solve_clock
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.repetition import map_repetitions
-from joulemap.analysis.mapping.sampling import describe_trace
+from joulemap.analysis.sampling import describe_trace
 from joulemap.estimate import Estimate
 from joulemap.records.mapping.clock_map import AlignMethod, ClockMap
 from joulemap.trace import Slice, Timeline

@@ -11,7 +11,7 @@ from joulemap.analysis.checks.cross_check import compare_counter, pair_counters
 from joulemap.analysis.checks.idle_baseline import above_idle, estimate_idle
 from joulemap.analysis.checks.plausible import find_impossible_power, stated_limit_w
 from joulemap.analysis.instruments.accuracy import MeterErrors
-from joulemap.analysis.mapping.sampling import describe_trace
+from joulemap.analysis.sampling import describe_trace
 from joulemap.estimate import Estimate, Unavailable
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.recording import Lane

@@ -12,8 +12,8 @@ from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.keys import MapKey
 from joulemap.analysis.mapping.planning import runs_for
 from joulemap.analysis.mapping.repetition import compile_pattern, map_repetitions
-from joulemap.analysis.mapping.sampling import describe_trace
-from joulemap.analysis.mapping.stretches import build_stretches, find_period
+from joulemap.analysis.sampling import describe_trace
+from joulemap.analysis.separation.stretches import build_stretches, find_period
 from joulemap.errors import InputError
 from joulemap.estimate import Estimate, Unavailable
 from joulemap.records.energy import Resolution

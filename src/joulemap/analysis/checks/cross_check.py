@@ -14,7 +14,7 @@ import numpy as np
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.uncertainty import Term, estimate
 from joulemap.analysis.mapping.rows import energy_terms
-from joulemap.analysis.mapping.sampling import describe_trace
+from joulemap.analysis.sampling import describe_trace
 from joulemap.estimate import Estimate, weakest
 from joulemap.records.finding import Finding, Severity
 from joulemap.trace import EnergyTrace, KernelKind, integrate_energy

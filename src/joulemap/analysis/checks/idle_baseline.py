@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.autocorrelation import effective_count
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
-from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap

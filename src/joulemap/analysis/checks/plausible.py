@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.estimate import Boundary
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import Lane

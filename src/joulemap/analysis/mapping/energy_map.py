@@ -14,11 +14,11 @@ from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import plan_probe, probe_edges
-from joulemap.analysis.mapping.row_clock import doubt_of, placed_std_s
 from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, energy_terms
-from joulemap.analysis.mapping.sampling import TraceFacts, sample_lengths_s
-from joulemap.analysis.mapping.separation import Separated, cut_to_slices, separate_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
+from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
+from joulemap.analysis.separation.row_clock import doubt_of, placed_std_s
+from joulemap.analysis.separation.separate import Separated, cut_to_slices, separate_rows
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.trace import KernelKind
 from joulemap.trace.instants import clip_instants, locate_instants, relate_instants
 from joulemap.trace.streamed import Trace

@@ -24,7 +24,7 @@ from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.edge_energy import integrate_slices
 from joulemap.analysis.mapping.rows import energy_terms
-from joulemap.analysis.mapping.sampling import TraceFacts
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.errors import InputError
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
 from joulemap.records.energy import Resolution

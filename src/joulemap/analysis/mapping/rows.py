@@ -13,8 +13,8 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.probe import Probe
-from joulemap.analysis.mapping.sampling import TraceFacts
-from joulemap.analysis.mapping.separation import Separated
+from joulemap.analysis.sampling import TraceFacts
+from joulemap.analysis.separation.separate import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.mapping.placement import Placed
 from joulemap.analysis.mapping.probe import ProbePlan, ShiftedSums
-from joulemap.analysis.mapping.sampling import TraceFacts, describe_trace
+from joulemap.analysis.sampling import TraceFacts, describe_trace
 from joulemap.trace import EnergyTrace
 from joulemap.trace.passes import run_pass
 from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace

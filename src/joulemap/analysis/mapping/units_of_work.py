@@ -20,8 +20,8 @@ from joulemap.analysis.intervals.autocorrelation import correlated_mean_term
 from joulemap.analysis.intervals.uncertainty import estimate
 from joulemap.analysis.mapping.edge_energy import integrate_slices
 from joulemap.analysis.mapping.rows import energy_terms
-from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.metrics import energy_delay_product, frames_per_joule
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.errors import InputError
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
 from joulemap.records.mapping.clock_map import ClockMap

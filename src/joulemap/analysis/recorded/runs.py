@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.uncertainty import limit_std
-from joulemap.analysis.mapping.sampling import describe_trace
+from joulemap.analysis.sampling import describe_trace
 from joulemap.estimate import Boundary, Provenance
 from joulemap.records.finding import Finding, Severity
 from joulemap.trace import EnergyTrace, KernelKind, integrate_between

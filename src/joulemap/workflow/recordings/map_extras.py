@@ -12,9 +12,9 @@ from joulemap.analysis.efficiency.figures import duty_average_w
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.planning import runs_for
 from joulemap.analysis.mapping.repetition import map_repetitions
-from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.mapping.units_of_work import measure_units
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.errors import UsageError
 from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable
 from joulemap.formats.sections.recording_json import RecordingEntry

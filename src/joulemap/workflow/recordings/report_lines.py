@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
-from joulemap.analysis.mapping.sampling import TraceFacts
 from joulemap.analysis.mapping.sums import describe_traces
+from joulemap.analysis.sampling import TraceFacts
 from joulemap.estimate import Quantity
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.grouping import LIMIT
-from joulemap.analysis.mapping.row_fit import RowFit
+from joulemap.analysis.separation.row_fit import RowFit
 
 __all__ = ["LIMIT", "RowSum", "choose_sums", "half_width"]
 

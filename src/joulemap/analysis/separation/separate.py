@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.uncertainty import Kind, Term
-from joulemap.analysis.mapping.row_clock import ClockDoubt, RowClock, place_rows
-from joulemap.analysis.mapping.row_design import Samples, Windows, build_samples, build_windows
-from joulemap.analysis.mapping.row_fit import RowFit, fit_rows, residual_square
-from joulemap.analysis.mapping.row_sums import LIMIT, RowSum, choose_sums, half_width
-from joulemap.analysis.mapping.sampling import TraceFacts
-from joulemap.analysis.mapping.stretches import (
+from joulemap.analysis.sampling import TraceFacts
+from joulemap.analysis.separation.row_clock import ClockDoubt, RowClock, place_rows
+from joulemap.analysis.separation.row_design import Samples, Windows, build_samples, build_windows
+from joulemap.analysis.separation.row_fit import RowFit, fit_rows, residual_square
+from joulemap.analysis.separation.row_sums import LIMIT, RowSum, choose_sums, half_width
+from joulemap.analysis.separation.stretches import (
     PathTable,
     Stretches,
     build_stretches,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.mapping.row_design import Windows, build_samples, power_at
-from joulemap.analysis.mapping.row_fit import Aside, fit_rows, residual_square
-from joulemap.analysis.mapping.stretches import Stretches
+from joulemap.analysis.separation.row_design import Windows, build_samples, power_at
+from joulemap.analysis.separation.row_fit import Aside, fit_rows, residual_square
+from joulemap.analysis.separation.stretches import Stretches
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.trace import Timeline
 

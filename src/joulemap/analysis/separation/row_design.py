@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.mapping.stretches import Stretches
+from joulemap.analysis.separation.stretches import Stretches
 from joulemap.trace import EnergyTrace, KernelKind
 
 __all__ = ["Samples", "Windows", "build_samples", "build_windows", "power_at"]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.whiteness import look_white
-from joulemap.analysis.mapping.row_design import Samples
+from joulemap.analysis.separation.row_design import Samples
 
 __all__ = ["Aside", "RowFit", "fit_rows", "residual_square"]
 
