@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from joulemap.analysis.published import PublishedRule, published_figures, sum_in_order
+from joulemap.analysis.mapping.published import PublishedRule, published_figures, sum_in_order
 from joulemap.errors import InputError
 from joulemap.records.published import EnergyrunnerRun, EnergyrunnerTrial, EnergyrunnerTrials, MlperfRun
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joulemap.analysis.published import published_figures
+from joulemap.analysis.mapping.published import published_figures
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import ReadOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joulemap.analysis.published import PublishedFigures, PublishedRule, published_figures
+from joulemap.analysis.mapping.published import PublishedFigures, PublishedRule, published_figures
 from joulemap.errors import InputError
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.published import MlperfRun, PublishedRun
