@@ -28,7 +28,9 @@ from ratios import print_ratio
 from joulemap.errors import FormatError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.joulescope.jls import JlsReader
-from joulemap.trace.passes import load_steps, run_pass
+from joulemap.trace.instants import order_slices
+from joulemap.trace.loading import load_steps
+from joulemap.trace.passes import run_pass
 from joulemap.trace.sweep import GroupedSlices, StreamedSweep
 
 CHUNK = 1 << 20
@@ -88,7 +90,7 @@ def run_ours(path: Path, slices: tuple[np.ndarray, np.ndarray, np.ndarray]) -> t
     (trace,) = JlsReader().open_traces(path, ReadOptions())
     load_steps(trace.n)
     start_ns, end_ns, name = slices
-    order = np.lexsort((-end_ns, start_ns))
+    order = order_slices(start_ns, end_ns)
     placed = GroupedSlices(
         start_ns=start_ns[order], end_ns=end_ns[order], group=name[order].astype(np.int32), groups=int(name.max()) + 1,
         track=np.zeros(name.size, np.int32), tracks=1,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "run"]
 
 _INTERRUPTED = 130
+_COMPILING = frozenset({"map", "export", "report"})
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXHAUSTED = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
@@ -38,6 +39,8 @@ def main() -> None:
     for number in _ENDINGS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # what nohup ignores stays ignored
             signal.signal(number, _interrupt)
+    if _COMPILING.intersection(sys.argv[1:3]):  # numba loads scipy, where it is, for what nothing here compiles
+        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
     code = run(sys.argv[1:])
     tell("")  # what a broken stderr still holds must not fail at exit
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done

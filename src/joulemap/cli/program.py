@@ -6,6 +6,9 @@ Loads no command before it is called for, so that ``--help`` stays quick.
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -29,6 +32,27 @@ _COMMANDS = {
 }
 
 
+_SOLVING = frozenset({"map", "report", "export"})
+_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def _single_solver(command: str) -> Iterator[None]:
+    """Has numpy loaded with one thread for its matrices where a command solves small systems beside reading.
+
+    On two processors of which one is taken, its threads wait for each other ten times as long as the work takes. The
+    variable is read once, when numpy loads, and is taken back then: no process that is started later inherits it.
+    """
+    wanted = command in _SOLVING and _THREADS not in os.environ
+    if wanted:
+        os.environ[_THREADS] = "1"
+    try:
+        yield
+    finally:
+        if wanted:
+            del os.environ[_THREADS]
+
+
 class _LazyGroup(click.Group):
     """Commands by name; a command's module is imported when the command runs, never for the list of them."""
 
@@ -38,7 +62,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  as above
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"joulemap.cli.{cmd_name.replace('-', '_')}_cmd").command
+        with _single_solver(cmd_name):
+            module = importlib.import_module(f"joulemap.cli.{cmd_name.replace('-', '_')}_cmd")
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above

@@ -7,16 +7,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from joulemap.errors import FormatError
 from joulemap.formats.json_text import decode_json, encode_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ROW_GROUP", "open_file", "open_parquet", "open_writer", "read_columns", "read_metadata", "write_parquet"]
+__all__ = [
+    "ROW_GROUP",
+    "open_file",
+    "open_parquet",
+    "open_writer",
+    "plain_values",
+    "read_columns",
+    "read_metadata",
+    "write_parquet",
+]
 
 ROW_GROUP = 1 << 20
 """Rows per row group: 4 MiB of float32, so that a reader can stream in bounded memory."""
+
+_REALS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 _T = TypeVar("_T")
 
@@ -105,6 +119,19 @@ def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, li
         FormatError: as :func:`open_parquet`, or a named column is missing.
     """
     return open_parquet(path, lambda file: dict(file.read(columns=names and list(names)).to_pydict()))
+
+
+def plain_values(column: Any) -> NDArray[np.generic]:
+    """Returns the numbers of an array without nulls as a view; pyarrow's own way loads pandas where it is installed.
+
+    Raises:
+        TypeError: they are no whole or real numbers of one to eight bytes.
+    """
+    kind, buffer = str(column.type), column.buffers()[1]
+    dtype = np.dtype(_REALS.get(kind, kind))
+    if not len(column) or buffer is None:
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, dtype, len(column), column.offset * dtype.itemsize)
 
 
 def read_metadata(file: Any, key: str) -> object:

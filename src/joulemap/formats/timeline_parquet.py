@@ -12,7 +12,7 @@ import numpy as np
 
 from joulemap.errors import FormatError
 from joulemap.formats.clock_json import describe_clock, parse_clock
-from joulemap.formats.parquet import open_parquet, read_metadata, write_parquet
+from joulemap.formats.parquet import open_parquet, plain_values, read_metadata, write_parquet
 from joulemap.trace import Timeline
 
 __all__ = ["SCHEMA", "VERSION", "read_timeline", "write_timeline"]
@@ -71,7 +71,7 @@ class _Words:
     """Indices into a table of distinct words in order of first appearance, filled block by block."""
 
     def __init__(self, count: int) -> None:
-        self.index = np.empty(count, np.int32)
+        self.index = np.zeros(count, np.int32)
         self.table: dict[str, int] = {}
 
     def fill(self, at: int, column: Any) -> None:
@@ -82,9 +82,13 @@ class _Words:
         if encoded.null_count:
             raise ValueError("a slice lacks a word")
         words = encoded.dictionary.to_pylist()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        codes = plain_values(encoded.indices)
         if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
             raise ValueError("a slice names a word that is not there")
+        if words and all(self.table.get(word) == code for code, word in enumerate(words)):
+            if len(words) > 1:  # the index is all 0 as it was made, and memory that nobody wrote to is none
+                self.index[at : at + codes.size] = codes
+            return
         used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
         if any(words[word] not in self.table for word in used):
             first = np.full(len(words), codes.size, np.int64)
@@ -94,7 +98,8 @@ class _Words:
         for word in used.tolist():
             lookup[word] = self.table.setdefault(words[word], len(self.table))
         same = bool(np.array_equal(lookup[used], used))
-        self.index[at : at + codes.size] = codes if same else lookup[codes]
+        if len(self.table) > 1:
+            self.index[at : at + codes.size] = codes if same else lookup[codes]
 
 
 def _read(file: Any) -> tuple[Any, list[np.ndarray[Any, np.dtype[np.int64]]], list[_Words]]:
@@ -108,7 +113,7 @@ def _read(file: Any) -> tuple[Any, list[np.ndarray[Any, np.dtype[np.int64]]], li
         for column, name in zip(instants, ("start_ns", "end_ns"), strict=True):
             if batch.column(name).null_count:
                 raise ValueError("a slice lacks an instant")
-            column[at : at + batch.num_rows] = batch.column(name).to_numpy(zero_copy_only=False)
+            column[at : at + batch.num_rows] = plain_values(batch.column(name))
         for word, name in zip(words, ("name", "track", "kind"), strict=True):
             word.fill(at, batch.column(name))
         at += batch.num_rows

@@ -12,6 +12,7 @@ __all__ = [
     "Timed",
     "clip_instants",
     "locate_instants",
+    "order_slices",
     "relate_instants",
     "sort_instants",
     "split_instants",
@@ -126,3 +127,24 @@ def sort_instants(clipped_ns: Instants) -> tuple[Instants, Ints]:
     order = words & ((1 << bits) - 1)
     words >>= bits
     return words, order
+
+
+def order_slices(start_ns: Ints, end_ns: Ints) -> Ints:
+    """Returns the rows of slices, (n,), in order of start, the longer first, then as they stood.
+
+    Args:
+        start_ns: (n,) ns.
+        end_ns: (n,) ns.
+    """
+    if not start_ns.size:
+        return np.empty(0, np.int64)
+    first = int(start_ns.min())
+    if int(start_ns.max()) - first >= 1 << 62:
+        return np.lexsort((-end_ns, start_ns))
+    since_ns, order = sort_instants(np.asarray(start_ns - np.int64(first), np.int64))
+    same = since_ns[1:] == since_ns[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if tied.size:
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((rows, -end_ns[rows], start_ns[rows]))]
+    return order

@@ -27,10 +27,11 @@ from joulemap.trace.pages import release_samples
 from joulemap.trace.reference import Positions, Samples, accumulate, integrate_positions
 from joulemap.trace.streamed import Factor, Found, StreamedTrace, Trace, cut_window, gap_ranges, multiply
 
-__all__ = ["Consumer", "InstantEnergies", "Part", "list_parts", "load_steps", "run_pass", "sum_between", "sum_slices"]
+__all__ = ["NUMBA_PAYS", "Consumer", "InstantEnergies", "Part", "list_parts", "run_pass", "sum_between", "sum_slices"]
 
 _BLOCK = 1 << 20
-_NUMBA_PAYS = 20_000_000  # samples from which importing numba costs less than it saves
+NUMBA_PAYS = 20_000_000
+"""Samples from which importing numba costs less than it saves."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,7 +73,7 @@ def run_pass(trace: StreamedTrace, consumers: Sequence[Consumer], *, backend: Ba
     """
     if not consumers and trace.correction in trace.found:
         return trace.found[trace.correction]
-    compiled = takes_compiled(backend, trace.n, 0, pays=_NUMBA_PAYS)
+    compiled = takes_compiled(backend, trace.n, 0, pays=NUMBA_PAYS)
     room = np.empty(0)
     sums: list[float] = []
     gaps: list[Ints] = []
@@ -113,12 +114,6 @@ def list_parts(trace: Trace) -> Iterator[tuple[int, Floats, NDArray[np.bool_]]]:
     for first in range(0, trace.n, _BLOCK):
         yield first, *cut_window(trace, first, first + _BLOCK)
         release_samples(trace)
-
-
-def load_steps(samples: int) -> None:
-    """Loads what a pass over so many samples will use, so that it can be had while something else is waited for."""
-    if takes_compiled("auto", samples, 0, pays=_NUMBA_PAYS):
-        from joulemap.trace import kernels  # noqa: F401, PLC0415  as below
 
 
 def _clean(

@@ -183,6 +183,7 @@ class StreamedSweep:
         split: between tracks that are busy at once.
         per_slice: keep the energies of every slice.
         backend: as for :func:`sweep_energy`.
+        idle: the time before the first slice and after the last one counts; else only that between slices does.
 
     Raises:
         ValueError, SetupError: as :func:`sweep_energy`.
@@ -196,18 +197,23 @@ class StreamedSweep:
         split: Split = Split.EQUAL,
         per_slice: bool = False,
         backend: Backend = "auto",
+        idle: bool = True,
     ) -> None:
         self._sweep = _Sweep(slices, trace.start_ns, (split, per_slice, backend))
-        self._energies = InstantEnergies(trace, trace.start_ns)
+        counted = slices.group >= 0 if not idle else np.empty(0, np.bool_)
+        first = trace.start_ns if idle or not counted.any() else int(slices.start_ns[counted].min())
+        self._energies = InstantEnergies(trace, first)
         self._events = self._sweep.events()
-        self._end_ns = trace.end_ns
+        self._end_ns, self._idle = trace.end_ns, idle
         self._now: tuple[Ints, Ints] | None = None
         self._over = False
         self._next()
 
     def _next(self) -> None:
         self._now = next(self._events, None)
-        self._energies.ask(np.array([self._end_ns], np.int64) if self._now is None else self._now[0])
+        self._over = self._now is None and not self._idle
+        if not self._over:
+            self._energies.ask(np.array([self._end_ns], np.int64) if self._now is None else self._now[0])
 
     def take(self, part: Part) -> None:
         """Takes the next part."""
@@ -220,7 +226,7 @@ class StreamedSweep:
 
     def result(self) -> Swept:
         """Returns what the groups hold, after the last part."""
-        return self._sweep.result(float(self._energies.energy_j[0]))
+        return self._sweep.result(float(self._energies.energy_j[0]) if self._idle else 0.0)
 
 
 def sweep_trace(trace: Trace, slices: GroupedSlices, *, split: Split = Split.EQUAL, per_slice: bool = False) -> Swept:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.autocorrelation import effective_count
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.sampling import TraceFacts
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
@@ -35,6 +36,8 @@ _GUARD = 2.0
 _PARTS = 64
 _READ, _READ_SAMPLES = 64, 1 << 18
 """Stretches of streamed samples that are read, and samples of each: they say what the power without work is."""
+_BLOCK = 1 << 18
+"""Slices at a time: they stay in the cache."""
 _MOVED = 3.3
 """Standard uncertainties beyond which the baseline moved: 1e-3 for a chance of being wrong."""
 
@@ -127,7 +130,14 @@ def estimate_idle(
     )
 
 
-def above_idle(energy: Quantity, duration_s: float, baseline: IdleBaseline, errors: MeterErrors) -> Quantity:
+def above_idle(
+    energy: Quantity,
+    duration_s: float,
+    baseline: IdleBaseline,
+    errors: MeterErrors,
+    *,
+    monte_carlo: MonteCarlo | None = None,
+) -> Quantity:
     """Returns an energy less idle power times its time, J.
 
     Args:
@@ -135,6 +145,7 @@ def above_idle(energy: Quantity, duration_s: float, baseline: IdleBaseline, erro
         duration_s: time of it, s.
         baseline: idle power.
         errors: of the meter.
+        monte_carlo: draws that many of them share.
     """
     if not isinstance(energy, Estimate):
         return energy
@@ -154,6 +165,7 @@ def above_idle(energy: Quantity, duration_s: float, baseline: IdleBaseline, erro
         terms,
         provenance=weakest((energy.provenance, baseline.power_w.provenance)),
         boundary=energy.boundary,
+        monte_carlo=monte_carlo,
     )
 
 
@@ -174,18 +186,39 @@ def _terms(value_w: float, noise_w: float, moved: tuple[float, float | None], er
 
 def _stretches(traces: Sequence[Trace], timeline: Timeline, clock: ClockMap, sample_s: float) -> tuple[Ints, Ints]:
     """Returns begin and end of the stretches without an open slice, guards taken off, ns."""
-    start_ns, end_ns = clock.apply(timeline.start_ns), clock.apply(timeline.end_ns)
-    order = np.argsort(start_ns, kind="stable")
-    busy_until = np.maximum.accumulate(end_ns[order])
     span = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
-    begin = np.concatenate([[span[0]], busy_until])
-    end = np.concatenate([start_ns[order], [span[1]]])
     shift_s = clock.std_at_s(int(timeline.start_ns[len(timeline) // 2])) if len(timeline) else 0.0
     guard_ns = round((_GUARD * sample_s + 3.0 * shift_s) * 1e9)
+    least_ns = round(_SAMPLES * sample_s * 1e9)
+    begin, end = _rests(timeline, clock, span, least_ns + 2 * guard_ns)
     begin = np.maximum(begin, span[0]) + guard_ns
     end = np.minimum(end, span[1]) - guard_ns
-    long = end - begin >= round(_SAMPLES * sample_s * 1e9)
+    long = end - begin >= least_ns
     return begin[long], end[long]
+
+
+def _rests(timeline: Timeline, clock: ClockMap, span: tuple[int, int], least_ns: int) -> tuple[Ints, Ints]:
+    """Returns begin and end of what lies between slices, before the first and after the last, if it is long, ns."""
+    start_ns, end_ns = timeline.start_ns, timeline.end_ns
+    ordered = all(
+        bool(np.all(start_ns[at + 1 : at + _BLOCK + 1] >= start_ns[at : at + _BLOCK][: start_ns.size - at - 1]))
+        for at in range(0, start_ns.size, _BLOCK)
+    )
+    if not ordered:  # a clock's rate is positive: it leaves the order as it is
+        order = np.argsort(start_ns, kind="stable")
+        start_ns, end_ns = start_ns[order], end_ns[order]
+    until, begins, ends = span[0], [], []
+    for at in range(0, start_ns.size, _BLOCK):
+        begin = np.empty(min(_BLOCK, start_ns.size - at) + 1, np.int64)
+        begin[0], begin[1:] = until, clock.apply(end_ns[at : at + _BLOCK])
+        np.maximum.accumulate(begin, out=begin)
+        end, until = clock.apply(start_ns[at : at + _BLOCK]), int(begin[-1])
+        long = np.flatnonzero(end - begin[:-1] >= least_ns)
+        begins.append(begin[long])
+        ends.append(end[long])
+    begins.append(np.array([until], np.int64))
+    ends.append(np.array([span[1]], np.int64))
+    return np.concatenate(begins), np.concatenate(ends)
 
 
 def _load_stretches(

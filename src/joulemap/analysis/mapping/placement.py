@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from joulemap.analysis.mapping.keys import Grouping
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.trace import Timeline
+from joulemap.trace.instants import order_slices
 from joulemap.trace.sweep import GroupedSlices
 
 __all__ = ["Placed", "place_slices"]
@@ -49,7 +50,7 @@ def place_slices(timeline: Timeline, grouping: Grouping, clock: ClockMap, span_n
     group, track = np.asarray(grouping.group, np.int32), timeline.track_index
     order = None
     if not _ordered(start_ns, end_ns):
-        order = np.lexsort((-end_ns, start_ns))
+        order = order_slices(start_ns, end_ns)
         start_ns, end_ns, group, track = start_ns[order], end_ns[order], group[order], track[order]
     groups = len(grouping.keys)
     outside = np.zeros(groups, np.int64)

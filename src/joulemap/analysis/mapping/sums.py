@@ -121,8 +121,8 @@ def _load(trace: EnergyTrace, plan: SweepPlan | None) -> tuple[TraceFacts, NDArr
 def _stream(trace: StreamedTrace, plan: SweepPlan | None) -> tuple[TraceFacts, NDArray[np.int64], list[_Sweep]]:
     split = Split.EQUAL if plan is None else plan.split
     sweeps = [
-        StreamedSweep(other, slices, split=split)
-        for other, slices in _wanted(trace, plan)
+        StreamedSweep(other, slices, split=split, idle=not number)  # of a probe only what its slices hold counts
+        for number, (other, slices) in enumerate(_wanted(trace, plan))
         if isinstance(other, StreamedTrace)
     ]
     found = run_pass(trace, sweeps)

@@ -132,7 +132,7 @@ def place_rows(
     settled = reach_s < _PLACED * typical_s
     for step in range(_STEPS):
         aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
-        samples = build_samples(windows, stretches, rows, (place[0] + place[1] * at_s) * 1e9)
+        samples = build_samples(windows, stretches, rows, _shift_ns(place, at_s))
         fit = fit_rows(samples, noise_std_j, aside)
         move = float(np.clip(fit.aside[0], -limit_s, limit_s))
         turn = float(fit.aside[1]) if fit.aside.size > 1 else 0.0
@@ -144,8 +144,12 @@ def place_rows(
         if moved_s < 0.2 * _SETTLED * known_s + 1e-12:
             break
     aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
-    shift_ns: Floats | float = (place[0] + place[1] * at_s) * 1e9 if place[1] else place[0] * 1e9
-    return RowClock(shift_s=place[0], drift=place[1], aside=aside, shift_ns=shift_ns, settled=settled)
+    return RowClock(shift_s=place[0], drift=place[1], aside=aside, shift_ns=_shift_ns(place, at_s), settled=settled)
+
+
+def _shift_ns(place: tuple[float, float], at_s: Floats) -> Floats | float:
+    """Returns the shift of every sample, (n,) ns; one for all without drift, since a common one costs least."""
+    return (place[0] + place[1] * at_s) * 1e9 if place[1] else place[0] * 1e9
 
 
 def _look(windows: Windows, laid: tuple[Stretches, int], doubt: ClockDoubt, finest_s: float) -> float | None:
@@ -175,8 +179,8 @@ def _aside(
 ) -> Aside:
     """Returns how the samples answer to a further shift and drift, J/s and J, and the prior of both from here."""
     (stretches, rows), (at_s, doubt, noise_std_j) = laid, known
-    shift_ns = (place[0] + place[1] * at_s) * 1e9
-    power_w = fit_rows(build_samples(windows, stretches, rows, shift_ns), noise_std_j).power_w
+    shift_ns = _shift_ns(place, at_s)
+    power_w = fit_rows(build_samples(windows, stretches, rows, shift_ns), noise_std_j, rough=True).power_w
     begin, end = windows.begin_ns - shift_ns, windows.end_ns - shift_ns
     step_ns = 0.005 * np.maximum(end - begin, 1.0)
     slope = np.zeros(begin.size)

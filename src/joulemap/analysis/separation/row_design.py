@@ -143,12 +143,11 @@ def build_samples(windows: Windows, stretches: Stretches, rows: int, shift_ns: F
         time_s[np.arange(begin.size), np.where(hit < 0, rows, hit)] = windows.span_s
     else:
         follows = bool(np.array_equal(windows.begin_ns[1:], windows.end_ns[:-1])) and np.ndim(shift_ns) == 0
-        for row in range(rows):
-            own = stretches.of(row)
-            if follows:
-                until = _elapsed(*own, np.append(begin[:1], end))
-                time_s[:, row] = np.diff(until)
-            else:
+        if follows:
+            _share(stretches, np.append(begin[:1], end), time_s)
+        else:
+            for row in range(rows):
+                own = stretches.of(row)
                 time_s[:, row] = _elapsed(*own, end) - _elapsed(*own, begin)
         time_s[:, :rows] *= 1e-9
         time_s[:, rows] = np.maximum(windows.span_s - time_s[:, :rows].sum(axis=1), 0.0)
@@ -177,6 +176,30 @@ def _samples_between(trace: EnergyTrace, begin_ns: int, end_ns: int) -> tuple[in
     first = math.ceil((begin_ns - trace.start_ns) / trace.step_ns)
     first, last = max(first, 0), min(math.floor((end_ns - trace.start_ns) / trace.step_ns), trace.n)
     return first, max(first, last)
+
+
+def _share(stretches: Stretches, edges_ns: Floats, time_ns: Floats) -> None:
+    """Fills the time of every window that lies in each row, (n, rows + 1) ns, 0 in the last column.
+
+    Args:
+        stretches: of the rows.
+        edges_ns: (n + 1,) of windows that follow each other without a hole.
+        time_ns: out.
+    """
+    windows, columns = time_ns.shape
+    start, end = (np.clip(at_ns, edges_ns[0], edges_ns[-1]) for at_ns in (stretches.start_ns, stretches.end_ns))
+    some = end > start
+    start, end, row = start[some], end[some], stretches.row[some]
+    first = np.searchsorted(edges_ns, start, side="right") - 1
+    count = np.searchsorted(edges_ns, end, side="left") - first  # windows that the stretch touches
+    before = np.cumsum(count) - count
+    window = np.arange(int(count.sum())) + np.repeat(first - before, count)
+    piece = edges_ns[window + 1] - edges_ns[window]
+    last = before + count - 1
+    piece[last] = end - edges_ns[window[last]]
+    piece[before] = np.minimum(edges_ns[first + 1], end) - start
+    place = window * columns + np.repeat(row, count)
+    time_ns[:] = np.bincount(place, piece, windows * columns).reshape(windows, columns)
 
 
 def _elapsed(start: Floats, end: Floats, at_ns: Floats) -> Floats:

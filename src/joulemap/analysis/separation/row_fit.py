@@ -33,6 +33,8 @@ _CURVED = 0.35
 """How far off a straight extrapolation of the effect of errors in the design is taken to be, 1 sd, relative."""
 _SINGULAR = 1e-11
 """Weight of the prior that rounding asks for where samples hold no noise at all."""
+_BLOCK = 256
+"""Samples, or neighbourhoods of them, at a time: they stay in the cache."""
 _ORDER = 8
 """Longest memory of the noise that is looked for, samples."""
 
@@ -106,13 +108,14 @@ class RowFit:
         return replace(self, power_w=self.power_w - moved_w, covariance=covariance, robust=robust)
 
 
-def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -> RowFit:
+def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None, *, rough: bool = False) -> RowFit:
     """Returns the powers that fit the samples.
 
     Args:
         samples: at least one, of at least some time.
         noise_std_j: declared noise of one sample, J; the residual is not taken for less than a tenth of it.
         aside: further parameters.
+        rough: the powers alone are wanted, not what is uncertain of them.
     """
     system = _System.build(samples, aside, noise_std_j)
     value, unit, noise = system.solve(system.design, system.excess)
@@ -140,7 +143,7 @@ def fit_rows(samples: Samples, noise_std_j: float, aside: Aside | None = None) -
         power_w=system.mean_w + value[:powers],
         aside=value[powers:],
         covariance=unit * noise**2,
-        robust=None if white else _clustered(design, residual, samples.cluster[phi.size :], unit),
+        robust=None if white or rough else _clustered(design, residual, samples.cluster[phi.size :], unit),
         residual_std_j=max(spread, system.floor_j),
         dof=max(residual.size - float(np.sum(unit * (design.T @ design))), 1.0),
         white=white,
@@ -250,17 +253,22 @@ def _whiten(columns: Matrix, phi: Matrix) -> Matrix:
     if not order:
         return columns
     white: Matrix = columns[order:].copy()
-    for lag, factor in enumerate(phi.tolist(), 1):
-        white -= factor * columns[order - lag : columns.shape[0] - lag]
+    for at in range(0, white.shape[0], _BLOCK):  # what is taken off stays in the cache
+        part = white[at : at + _BLOCK]
+        for lag, factor in enumerate(phi.tolist(), 1):
+            part -= factor * columns[order + at - lag : order + at - lag + part.shape[0]]
     return white
 
 
 def _clustered(design: Matrix, residual: Matrix, clusters: NDArray[np.int64], unit: Matrix) -> Matrix | None:
     """Returns the covariance from the residuals' sums over neighbourhoods; None for too few of them."""
-    numbers, cluster = np.unique(clusters, return_inverse=True)
-    if numbers.size < _MIN_CLUSTERS:
+    first = np.flatnonzero(np.diff(clusters, prepend=clusters[:1] - 1))  # neighbours stand together
+    if first.size < _MIN_CLUSTERS:
         return None
-    score = np.zeros((numbers.size, unit.shape[0]))
-    np.add.at(score, cluster, design * residual[:, None])
+    score = np.empty((first.size, unit.shape[0]))
+    for at in range(0, first.size, _BLOCK):
+        some = first[at : at + _BLOCK]
+        part = slice(some[0], first[at + _BLOCK] if at + _BLOCK < first.size else residual.size)
+        np.add.reduceat(design[part] * residual[part, None], some - some[0], axis=0, out=score[at : at + _BLOCK])
     moved = score @ unit
-    return np.asarray(moved.T @ moved * (numbers.size / (numbers.size - 1.0)), np.float64)
+    return np.asarray(moved.T @ moved * (first.size / (first.size - 1.0)), np.float64)

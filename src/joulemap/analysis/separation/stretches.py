@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ __all__ = [
 
 _MIN_RUNS = 8
 """Repetitions from which a mean schedule is a mean."""
+
+_NEVER = 1 << 62
 
 Ints = NDArray[np.int64]
 PathTable = Mapping[tuple[int, int], int]
@@ -57,46 +60,43 @@ class Stretches:
         return self.start_ns[own], self.end_ns[own]
 
 
-class _OpenRows:
-    """Slices that are open while a timeline is walked, and the stretches found so far."""
+def _walk(
+    columns: tuple[list[int], list[int], list[int]], rows: int, paths: PathTable | None
+) -> tuple[list[int], list[int]]:
+    """Returns start, end and row of every stretch, one after the other; and ns inside, row by row of the open one.
 
-    def __init__(self, rows: int) -> None:
-        self.found: list[tuple[int, int, int]] = []  # start, end, row
-        self.inside = np.zeros((rows, rows))
-        self._stack: list[tuple[int, int]] = []  # end, row
-        self._at = -(1 << 62)
-
-    @property
-    def innermost(self) -> int:
-        """Row of the slice that began last and is open; -1 for none."""
-        return self._stack[-1][1] if self._stack else -1
-
-    def begin(self, start: int, end: int, row: int) -> None:
-        """Opens a slice; rows below 0 are left out."""
+    A hundred thousand slices are walked one by one: the steps stand here in one piece, since calls cost more than they.
+    """
+    found: list[int] = []
+    inside = [0] * (rows * rows)
+    ends: list[int] = []  # of the slices that are open
+    own: list[int] = []  # their rows
+    at = -_NEVER
+    for start, end, group in chain(zip(*columns, strict=True), ((_NEVER, _NEVER, -1),)):
+        while ends and ends[-1] <= start:
+            until, row = ends[-1], own[-1]
+            if until > at:
+                found += (at, until, row)
+                for above in set(own):
+                    inside[above * rows + row] += until - at
+                at = until
+            while ends and ends[-1] <= at:  # ended while something inside it went on
+                ends.pop()
+                own.pop()
+        row = group if paths is None else paths.get((own[-1] if own else -1, group), -1)
         if row < 0:
-            return
-        if self._stack:
-            self._put(start)
-        self._at = max(self._at, start)
+            continue
+        if ends and start > at:
+            found += (at, start, own[-1])
+            for above in set(own):
+                inside[above * rows + own[-1]] += start - at
+        at = max(at, start)
         if end == start:
-            self.found.append((start, start, row))
+            found += (start, start, row)
         else:
-            self._stack.append((end, row))
-
-    def close(self, until: int) -> None:
-        """Closes what ends by an instant."""
-        while self._stack and self._stack[-1][0] <= until:
-            self._put(self._stack[-1][0])
-            while self._stack and self._stack[-1][0] <= self._at:  # ended while something inside it went on
-                self._stack.pop()
-
-    def _put(self, end: int) -> None:
-        if end > self._at:
-            row = self._stack[-1][1]
-            self.found.append((self._at, end, row))
-            for above in {open_row for _, open_row in self._stack}:
-                self.inside[above, row] += end - self._at
-            self._at = end
+            ends.append(end)
+            own.append(row)
+    return found, inside
 
 
 def build_stretches(slices: GroupedSlices, origin_ns: int, rows: int, paths: PathTable | None = None) -> Stretches:
@@ -108,21 +108,15 @@ def build_stretches(slices: GroupedSlices, origin_ns: int, rows: int, paths: Pat
         rows: number of rows.
         paths: rows of paths; None when a slice's group is its row.
     """
-    open_rows = _OpenRows(rows)
-    columns = (slices.start_ns.tolist(), slices.end_ns.tolist(), slices.group.tolist())
-    for start, end, group in zip(*columns, strict=True):
-        if group >= 0:
-            open_rows.close(start)
-            row = group if paths is None else paths.get((open_rows.innermost, group), -1)
-            open_rows.begin(start, end, row)
-    open_rows.close(1 << 62)
-    found, inside = open_rows.found, open_rows.inside
+    counted = slices.group >= 0
+    start, end, group = (column[counted].tolist() for column in (slices.start_ns, slices.end_ns, slices.group))
+    found, inside = _walk((start, end, group), rows, paths)
     table = np.array(found, np.int64).reshape(-1, 3)
     return Stretches(
         start_ns=(table[:, 0] - origin_ns).astype(np.float64),
         end_ns=(table[:, 1] - origin_ns).astype(np.float64),
         row=table[:, 2].copy(),
-        inside_s=inside * 1e-9,
+        inside_s=np.array(inside, np.float64).reshape(rows, rows) * 1e-9,
     )
 
 

@@ -20,6 +20,7 @@ from joulemap.formats.ground.levels import MARKER_LIMIT
 from joulemap.records.finding import Severity
 from joulemap.records.recording import MarkerTrack
 from joulemap.trace import Clock, Marker, Timeline
+from joulemap.trace.instants import order_slices
 
 __all__ = ["SliceColumns"]
 
@@ -216,7 +217,7 @@ class SliceColumns:
             setattr(self, name, array("q" if name in ("_start", "_end") else "i"))
         start_ns, end_ns = columns[0], columns[1]
         if start_ns.size > 1 and not _ordered(start_ns, end_ns):
-            order = _order(start_ns, end_ns)
+            order = order_slices(start_ns, end_ns)
             del start_ns, end_ns  # each column is let go as soon as it was put in order
             for at in range(len(columns)):
                 columns[at] = columns[at][order]
@@ -278,21 +279,6 @@ def _ordered(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> bool:
         if bool(wrong.any()):
             return False
     return True
-
-
-def _order(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the places in order of start, the longer first, then as they came.
-
-    Words are sorted in vectors, several times faster than two keys are; only equal starts are looked at again.
-    """
-    order = np.argsort(start_ns)
-    ordered = start_ns[order]
-    same = ordered[1:] == ordered[:-1]
-    if same.any():
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((rows, -end_ns[rows], start_ns[rows]))]
-    return order
 
 
 def _unique(names: list[str]) -> tuple[str, ...]:

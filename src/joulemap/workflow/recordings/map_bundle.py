@@ -17,8 +17,10 @@ from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
 from joulemap.errors import UsageError
+from joulemap.formats.base import StreamingReader
 from joulemap.formats.bundle import read_bundle
 from joulemap.formats.live.capture import CaptureReader
+from joulemap.formats.readers import reader
 from joulemap.formats.registry import RECORDINGS, RESULT
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
@@ -27,8 +29,8 @@ from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace import ClockKind, Timeline
-from joulemap.trace.passes import load_steps
-from joulemap.trace.streamed import StreamedTrace, Trace
+from joulemap.trace.loading import load_steps
+from joulemap.trace.streamed import Trace
 from joulemap.workflow.plain import plain
 from joulemap.workflow.recordings.map_extras import (
     Laid,
@@ -149,11 +151,13 @@ def map_recording(
     published, shown = apply_rule(recordings, request.rule, named) if request.rule else (None, None)
     names, findings = _choose_traces(recordings, request.traces, shown)
     entry = recordings.entry_of(names[0])
-    with ThreadPoolExecutor(1) as aside:  # the process that reads a recording starts while the timeline is loaded
-        opening = [aside.submit(_open, recordings, name) for name in names]
+    with ThreadPoolExecutor(2) as aside:  # the process that reads a recording starts while the timeline is loaded
+        loading = aside.submit(load_steps, _likely_samples(entry))
+        opening = [aside.submit(recordings.open_trace, name) for name in names]
         timeline_name = _choose_timeline(recordings, request.timeline, entry, opening[0].result)
         timeline = recordings.load_timeline(timeline_name) if timeline_name else None
         traces = [opened.result() for opened in opening]
+        loading.result()
     meter = find_meter(request, entry, traces)
     traces = [correct_trace(trace, meter) for trace in traces]
     clock = None
@@ -190,11 +194,10 @@ def map_recording(
     return mapped, published
 
 
-def _open(recordings: RecordingBundle, name: str) -> Trace:
-    trace = recordings.open_trace(name)
-    if isinstance(trace, StreamedTrace):
-        load_steps(trace.n)
-    return trace
+def _likely_samples(entry: RecordingEntry) -> int:
+    """Returns about how many samples are streamed from the recording's files: current and voltage take 8 bytes."""
+    streamed = not entry.embedded and isinstance(reader(entry.format), StreamingReader)
+    return max((source.size_b // 8 for source in entry.sources), default=0) if streamed else 0
 
 
 def _choose_traces(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from joulemap.analysis.checks.cross_check import compare_counter, pair_counters
 from joulemap.analysis.checks.idle_baseline import IdleBaseline, above_idle, estimate_idle
@@ -10,6 +11,7 @@ from joulemap.analysis.checks.plausible import find_impossible_power, stated_lim
 from joulemap.analysis.efficiency.drivers import split_trace
 from joulemap.analysis.efficiency.figures import duty_average_w
 from joulemap.analysis.instruments.accuracy import MeterErrors
+from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.mapping.planning import runs_for
 from joulemap.analysis.mapping.repetition import map_repetitions
 from joulemap.analysis.mapping.sums import describe_traces
@@ -115,7 +117,8 @@ def measure_extras(
     lanes = recordings.load_lanes()
     findings: list[Finding] = []
     for trace in laid.traces:
-        findings += find_impossible_power(trace, describe_traces([trace]), stated_limit_w(trace, lanes))
+        own = facts if len(laid.traces) == 1 else describe_traces([trace])
+        findings += find_impossible_power(trace, own, stated_limit_w(trace, lanes))
     findings += _check_counters(recordings, entry, laid)
     idle: IdleBaseline | None = None
     more: list[dict[str, object]] = [{} for _ in energy.rows]
@@ -124,9 +127,11 @@ def measure_extras(
         idle = estimate_idle(laid.traces, laid.timeline, laid.clock, (facts, meter))
         findings += idle.findings
         document["idle"] = idle.to_json()
-        document["energy_above_idle_j"] = above_idle(energy.total_j, facts.seen_s, idle, meter).to_json()
+        draws = MonteCarlo()
+        above = partial(above_idle, baseline=idle, errors=meter, monte_carlo=draws)
+        document["energy_above_idle_j"] = above(energy.total_j, facts.seen_s).to_json()
         for keys, row in zip(more, energy.rows, strict=True):
-            keys["energy_above_idle_j"] = above_idle(row.energy_j, row.duration_s, idle, meter).to_json()
+            keys["energy_above_idle_j"] = above(row.energy_j, row.duration_s).to_json()
     split = split_trace(laid.traces[0], lanes) if len(laid.traces) == 1 and lanes else None
     if split is not None:
         document["power_split"] = split.to_json()
