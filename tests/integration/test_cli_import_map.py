@@ -52,6 +52,7 @@ def test_published_power_is_reproduced_to_the_last_digit(
     own = document["metrics"]["own_average_power_w"]
     differs = next(f for f in document["findings"] if f["slug"] == "published_rule_differs")
     assert f"{own:.10g} W" in differs["message"]
+    assert f" {'above' if own > document['metrics']['average_power_w'] else 'below'} the pub" in differs["message"]
 
 
 def test_what_explains_a_published_difference_is_said(tmp_path: Path) -> None:
