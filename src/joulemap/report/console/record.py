@@ -78,7 +78,7 @@ def _domain(domain: Mapping[str, Any]) -> str:
     energy, power = domain["energy_j"], domain["average_power_w"]
     return printable(
         f"    {domain['name']:<28} {_figure(energy, 'J'):<26} {_figure(power, 'W'):<22}"
-        f" {domain['boundary']}, {domain['provenance']}{inside}"
+        f" {domain['boundary']}, {domain['provenance'].replace('_', ' ')}{inside}"
     )
 
 

@@ -77,7 +77,7 @@ def build_map_view(document: Document) -> MapView:
     what = " + ".join(document["traces"]) or "layers"
     over = f" by the timeline {document['timeline']}" if document["timeline"] else ""
     badge = [
-        total["provenance"],
+        total["provenance"].replace("_", " "),
         f"boundary {total['boundary']}" if total.get("boundary") else "",
         document["validity"],
     ]

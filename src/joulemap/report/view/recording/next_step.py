@@ -16,7 +16,7 @@ def suggest_next(document: Mapping[str, Any]) -> str:
         document: with ``bundle`` and ``recordings``.
 
     Returns:
-        ``joulemap map`` that does not have to ask back: of several traces or timelines the first is named.
+        ``joulemap map``; of several traces or timelines the first is named, since the map would ask.
     """
     recordings = document["recordings"]
     outer = [
