@@ -69,3 +69,11 @@ def test_a_folder_of_folders_says_which_to_name(tmp_path: Path) -> None:
     called = call("import", tmp_path / "runs", "-o", tmp_path / "run.jm")
     assert called.code == 6
     assert str(tmp_path / "runs" / "first") in called.err
+
+
+def test_the_priority_is_written_as_the_page_says(tmp_path: Path) -> None:
+    called = call(
+        "record", "--priority", "nice", "--meter", "simulated", "-o", tmp_path / "run.jm", "--", "sleep", "0.2"
+    )
+    assert called.code == 0, called.err
+    assert "[normal|nice|realtime]" in call("record", "--help").out

@@ -47,8 +47,8 @@ _UNMEASURED = PowerError.exit_code
 )
 @click.option(
     "--priority",
-    type=click.Choice(list(Priority)),
-    default=Priority.NORMAL,
+    type=click.Choice([str(p) for p in Priority]),
+    default=str(Priority.NORMAL),
     help="Of the sampling process, as far as the system grants it.",
 )
 @click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")
