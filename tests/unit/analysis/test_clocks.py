@@ -100,7 +100,7 @@ def test_the_last_fall_may_lie_beyond_the_record() -> None:
     def matched(*edges: Marker) -> list[int]:
         tracks = [MarkerTrack(name="gpi", clock=METER, markers=edges)]
         source, target = match_edges(tracks, timeline, line="gpi0", name="run")
-        return (target - source).tolist()
+        return [int(apart) for apart in target - source]
 
     assert matched(*rises, *falls[:2]) == [100] * 5
     for edges in ((*rises, falls[0], falls[2]), (*rises, falls[0]), (*rises[:2], *falls)):  # one is missing inside
