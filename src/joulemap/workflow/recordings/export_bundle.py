@@ -13,6 +13,7 @@ from typing import IO, Any
 from joulemap.errors import ReportError, UsageError
 from joulemap.formats.bundle import read_bundle
 from joulemap.trace.streamed import Trace
+from joulemap.workflow.outputs import check_outputs
 from joulemap.workflow.recordings.export_profile import place_profile
 from joulemap.workflow.recordings.export_tables import write_table_csv, write_table_parquet
 from joulemap.workflow.recordings.export_writers import (
@@ -93,10 +94,7 @@ def export_bundle(
         InputError, FormatError, NotComparableError: as ``map``; InputError too for a profile without a waveform.
         ReportError: the file system refused.
     """
-    if output.exists() and not force:
-        raise UsageError(
-            f"{output}: exists", hint="replace it with --force or name another with -o", slug="output-exists"
-        )
+    check_outputs([output], folder, force=force)
     if table:
         return _export_table(folder, output, wanted, request)
     made = _collect(folder, request)
