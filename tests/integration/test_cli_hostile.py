@@ -1,4 +1,4 @@
-"""Inputs and outputs that nobody means: what is read stays whole, what is no number is refused, no pipe is waited for."""
+"""Inputs and outputs that nobody means: what is read stays whole, and what is no number is refused."""
 
 from __future__ import annotations
 
@@ -168,3 +168,71 @@ def test_a_working_folder_that_is_gone_is_an_environment_error(tmp_path: Path) -
     )
     assert done.returncode == 3, done.stderr
     assert "the current folder was removed" in done.stderr
+
+
+def two_powers(folder: Path, text: str) -> Path:
+    """A bundle of 1001 samples of that text at 100 Hz and two seconds of work."""
+    made = folder / "run.jm"
+    called = call("import", power_file(folder, text), slice_file(folder), *COLUMNS, "-o", made)
+    assert called.code == 0, called.err
+    return made
+
+
+def test_a_trace_that_is_all_lost_has_no_number_anywhere(tmp_path: Path) -> None:
+    made = two_powers(tmp_path, "nan")
+    document = call("map", made, "--offset", "0", "--json").json
+    assert document["validity"] == "degraded"
+    for key in ("total_j", "idle_j", "power_w"):
+        assert document[key] == {"value": None, "provenance": "unavailable", "reason": "samples_lost"}
+    assert document["rows"][0]["energy_j"]["value"] is None
+    assert " J" not in call("map", made, "--offset", "0").out
+    output = tmp_path / "out"
+    assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
+    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,,,,refused"
+
+
+@pytest.mark.parametrize("text", ["1e300", "-1.7e308", "1e16"])
+def test_power_beyond_belief_is_a_gap(tmp_path: Path, text: str) -> None:
+    power = power_file(tmp_path)
+    lines = power.read_text().splitlines()
+    lines[51] = f"0.5,{text}"
+    power.write_text("\n".join(lines) + "\n")
+    made = tmp_path / "run.jm"
+    assert call("import", power, slice_file(tmp_path), *COLUMNS, "-o", made).code == 0
+    document = call("map", made, "--offset", "0", "--json").json
+    assert document["total_j"]["value"] == pytest.approx(1000 * 0.01 * POWER_W, rel=1e-12)
+    lost = next(f for f in document["findings"] if f["slug"] == "samples_lost")
+    assert "1 of 1001 samples" in lost["message"]
+    assert lost["span"] == "sample 50"
+
+
+def test_power_of_nothing_is_zero_in_every_form(tmp_path: Path) -> None:
+    made = two_powers(tmp_path, "0")
+    called = call("map", made, "--offset", "0", "--json")
+    assert not called.err
+    assert called.json["rows"][0]["energy_j"]["value"] == 0.0
+    for called in written(made, tmp_path / "out"):
+        assert called.code == 0, called.err
+    output = tmp_path / "out.csv"
+    assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
+    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,0.0,0.0,,overlap"
+
+
+def test_samples_that_show_no_noise_are_said_unless_the_meter_is_known(tmp_path: Path) -> None:
+    made = two_powers(tmp_path, "5")
+    document = call("map", made, "--offset", "0", "--json").json
+    assert document["total_j"]["value"] == pytest.approx(1001 * 0.01 * POWER_W, rel=1e-12)
+    assert "noise_not_seen" in {f["slug"] for f in document["findings"]}
+    known = call("map", made, "--offset", "0", "--instrument", "hlw8012", "--json").json
+    assert "noise_not_seen" not in {f["slug"] for f in known["findings"]}
+    assert known["total_j"]["expanded"] > 0
+
+
+def test_two_samples_have_an_interval(tmp_path: Path) -> None:
+    power = tmp_path / "power.csv"
+    power.write_text("time (s),power (W)\n0,5\n1,6\n")
+    made = tmp_path / "run.jm"
+    assert call("import", power, *COLUMNS, "-o", made).code == 0
+    total = call("map", made, "--json").json["total_j"]
+    assert total["value"] == pytest.approx(11.0, rel=1e-12)
+    assert total["std"] >= 1.0 - 1e-12  # noise of 1 W / sqrt 2 in each of two samples of 1 s

@@ -90,6 +90,8 @@ def map_energy(
     findings = list(errors.findings)
     if facts.lost_s > 0:
         findings.append(_lost(facts))
+    if facts.seen_s > 0 and not facts.noise_w > 0 and not errors.name:
+        findings.append(_unseen_noise())
     duration_s = max(trace.duration_s for trace in traces)
     told_as = (provenance, boundary, monte_carlo)
     if plan is None or sums.swept is None or clock is None or told is None:
@@ -171,6 +173,8 @@ def _total(
 
 def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
+    if not inputs.facts.seen_s > 0:
+        return Unavailable(reason="samples_lost")
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
     groups = range(swept.count.size)
     ways = [inputs.route(group, own=True) for group in groups]
@@ -280,9 +284,17 @@ def _lost(facts: TraceFacts) -> Finding:
     share = facts.lost_s / (facts.lost_s + facts.seen_s)
     return Finding(
         slug="samples_lost",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if facts.seen_s > 0 else Severity.ERROR,
         message=f"{facts.lost_s:.4g} s of the trace were not recorded ({share:.2%}); no energy is assumed there",
     )
+
+
+def _unseen_noise() -> Finding:
+    message = (
+        "neighbouring samples repeat to the last digit: noise and resolution of the meter do not show, and the"
+        " intervals leave them out; name it with --instrument"
+    )
+    return Finding(slug="noise_not_seen", severity=Severity.WARNING, message=message)
 
 
 def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:
