@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from joulemap.formats.base import ReadOptions
@@ -188,7 +191,7 @@ def test_a_trace_that_is_all_lost_has_no_number_anywhere(tmp_path: Path) -> None
     assert " J" not in call("map", made, "--offset", "0").out
     output = tmp_path / "out"
     assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
-    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,,,,refused"
+    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,,,,refused,unavailable"
 
 
 @pytest.mark.parametrize("text", ["1e300", "-1.7e308", "1e16"])
@@ -215,7 +218,7 @@ def test_power_of_nothing_is_zero_in_every_form(tmp_path: Path) -> None:
         assert called.code == 0, called.err
     output = tmp_path / "out.csv"
     assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
-    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,0.0,0.0,,overlap"
+    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,0.0,0.0,,overlap,measured_sampled"
 
 
 def test_samples_that_show_no_noise_are_said_unless_the_meter_is_known(tmp_path: Path) -> None:
@@ -236,3 +239,41 @@ def test_two_samples_have_an_interval(tmp_path: Path) -> None:
     total = call("map", made, "--json").json["total_j"]
     assert total["value"] == pytest.approx(11.0, rel=1e-12)
     assert total["std"] >= 1.0 - 1e-12  # noise of 1 W / sqrt 2 in each of two samples of 1 s
+
+
+@pytest.mark.parametrize("to", ["perfetto", "chrome", "csv", "parquet"])
+@pytest.mark.parametrize("flags", [(), ("--table",)])
+def test_what_was_simulated_says_so_in_every_export(tmp_path: Path, to: str, flags: tuple[str, ...]) -> None:
+    made, output = tmp_path / "run.jm", tmp_path / "out"
+    meter = "simulated:mean_w=20,name=rail"
+    assert call("record", "--meter", meter, "--rate", "100", "-o", made, "--", "sleep", "0.2").code == 0
+    called = call("export", made, "--to", to, *flags, "-o", output)
+    if flags and to in ("perfetto", "chrome"):
+        assert called.code == 2
+        return
+    assert called.code == 0, called.err
+    if to == "parquet":
+        words = set(pq.read_table(output)["provenance"].to_pylist())
+        assert "simulated" in words
+        assert not [word for word in words if word.startswith("measured")]
+    else:
+        text = output.read_bytes().decode("utf-8", "replace")
+        assert "simulated" in text.replace("simulated:rail", "").replace("simulated-rail", "")
+        assert "measured" not in text
+
+
+def test_an_interrupt_while_sampling_starts_leaves_nothing(tmp_path: Path) -> None:
+    script = "import sys; from joulemap.cli.main import main; main()"
+    arguments = ("record", "--meter", "simulated:mean_w=20", "-o", "run.jm", "--", "sleep", "60")
+    process = subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
+    capture = tmp_path / "run.jm.live" / "capture.jmc"
+    deadline_s = time.monotonic() + 60
+    while not capture.exists() and time.monotonic() < deadline_s:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    if process.returncode == 130:  # else the command ran already, and its recording is whole
+        assert b"nothing was left behind" in err
+        assert leftovers(tmp_path) == []
+    else:
+        assert leftovers(tmp_path) == ["run.jm"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from joulemap.errors import ReportError, UsageError
+from joulemap.estimate import weakest
 from joulemap.formats.bundle import read_bundle
 from joulemap.trace.streamed import Trace
 from joulemap.workflow.outputs import check_outputs
@@ -101,8 +102,8 @@ def export_bundle(
     writers: dict[ExportFormat, Callable[[IO[bytes]], None]] = {
         ExportFormat.PERFETTO: lambda file: write_perfetto(file, made.source, made.placed, made.counters),
         ExportFormat.CHROME: lambda file: write_chrome(file, made.source, made.placed, made.counters),
-        ExportFormat.CSV: lambda file: write_csv(file, made.placed, made.counters),
-        ExportFormat.PARQUET: lambda file: write_parquet(file, made.placed, made.counters),
+        ExportFormat.CSV: lambda file: write_csv(file, made.source, made.placed, made.counters),
+        ExportFormat.PARQUET: lambda file: write_parquet(file, made.source, made.placed, made.counters),
     }
     size_b = _write(output, writers[wanted])
     slices = 0 if made.placed is None else int((made.placed.slices.group >= 0).sum())
@@ -127,6 +128,7 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
         source = ExportSource(
             name=" + ".join(mapped.trace_names),
             boundary=str(mapped.traces[0].channel.boundary),
+            provenance=str(weakest(trace.channel.provenance for trace in mapped.traces)),
             clock=mapped.clock,
             findings=(*mapped.findings, *mapped.map.findings),
         )
