@@ -49,9 +49,14 @@ def test_published_power_is_reproduced_to_the_last_digit(
     document = mapped(imported(tmp_path, shared_file("mlperf_inference", folder)), "--rule", "mlperf")
     assert document["rule"] == "mlperf"
     assert document["metrics"][metric] == value
+    published = document["metrics"]
+    shown = f"{published['published_value']!r} {published['published_unit']}"
+    shown += "" if published["published_unit"] == "W" else " per query"
+    assert f"rule mlperf        {shown}\n" in call("map", tmp_path / "run.jm", "--rule", "mlperf").out
     own = document["metrics"]["own_average_power_w"]
     differs = next(f for f in document["findings"] if f["slug"] == "published_rule_differs")
     assert f"{own:.10g} W" in differs["message"]
+    assert f" {'above' if own > document['metrics']['average_power_w'] else 'below'} the pub" in differs["message"]
 
 
 def test_what_explains_a_published_difference_is_said(tmp_path: Path) -> None:
@@ -175,6 +180,8 @@ def test_kernels_far_shorter_than_a_sample_are_refused_with_a_plan(tmp_path: Pat
     assert document["total_j"]["value"] is not None
     finding = next(f for f in document["findings"] if f["slug"] == "too_short_for_samples")
     assert "0.1 s" in finding["message"]
+    idle = next(line for line in call("map", tmp_path / "run.jm", "--offset", "0").out.splitlines() if "idle" in line)
+    assert idle.split()[:2] == ["idle", "refused"]
 
 
 def test_a_large_recording_is_referred_to_and_checked(

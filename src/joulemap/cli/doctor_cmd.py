@@ -18,8 +18,6 @@ from joulemap.workflow.machine.doctor import HOST, Check, Verdict, diagnose
 
 __all__ = ["command"]
 
-_WIDTH = 23
-
 
 @click.command("doctor", context_settings={"show_default": True})
 @click.option("--target", metavar="NAME", help="Target that is to run, host or a board; all of them without it.")
@@ -45,17 +43,19 @@ def _text(verdicts: Sequence[Verdict], facts: Sequence[MachineFact], style: Styl
         parts.append(style.bold("this machine") + "\n" + "".join(map(_fact_line, facts)))
     for verdict in verdicts:
         end = f"{verdict.target} can run here" if verdict.runnable else f"{verdict.target} cannot run here"
-        parts.append("".join(map(_line, verdict.checks)) + style.bold(end) + "\n")
+        width = max(len(check.name) for check in verdict.checks)
+        parts.append("".join(_line(check, width) for check in verdict.checks) + style.bold(end) + "\n")
     return "\n".join(parts)
 
 
 def _fact_line(fact: MachineFact) -> str:
     name = fact.key.replace("_", " ")
-    value = "" if fact.value is None else f"{fact.value}: "
+    plain = fact.value is None or fact.detail.startswith(str(fact.value))  # the detail says the value itself
+    value = "" if plain else f"{fact.value}: "
     return _row(str(fact.state), f"{name:<21} {value}{fact.detail}", fact.fix, indent=31)
 
 
-def _line(check: Check) -> str:
+def _line(check: Check, width: int) -> str:
     if check.ok is None:
         state = "unknown"
     elif check.ok:
@@ -64,7 +64,7 @@ def _line(check: Check) -> str:
         state = "missing"
     else:
         state = "slower" if check.name == "fast kernels" else "absent"
-    return _row(state, f"{check.name:<13} {check.detail}", check.fix, indent=_WIDTH)
+    return _row(state, f"{check.name:<{width}} {check.detail}", check.fix, indent=width + 10)
 
 
 def _row(state: str, text: str, fix: str, *, indent: int) -> str:

@@ -8,6 +8,7 @@ import time
 import click
 
 from joulemap.cli.invocation import Invocation, check_finite, output_options
+from joulemap.cli.live_options import endpoint_options, meter_options, seconds_option
 from joulemap.cli.streams import tell
 from joulemap.errors import UsageError
 from joulemap.workflow.watch.exposition import MetricsEndpoint
@@ -18,21 +19,8 @@ __all__ = ["command"]
 
 
 @click.command("export-metrics", context_settings={"show_default": True})
-@click.option("--meter", "meters", multiple=True, metavar="NAME", help="Meter to read. Default: all usable.")
-@click.option(
-    "--rate",
-    type=click.FloatRange(0.001, 100_000),
-    default=10.0,
-    metavar="HZ",
-    callback=check_finite,
-    help="Readings per second.",
-)
-@click.option(
-    "--prometheus", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics; 0: any free port."
-)
-@click.option(
-    "--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed."
-)
+@meter_options
+@endpoint_options
 @click.option("--otlp", is_flag=True, help="Send over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @click.option(
     "--interval",
@@ -42,14 +30,7 @@ __all__ = ["command"]
     callback=check_finite,
     help="Between two sendings over OTLP, s.",
 )
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="S",
-    callback=check_finite,
-    help="End after so long; 0: when interrupted.",
-)
+@seconds_option
 @output_options
 @click.pass_context
 def command(

@@ -90,6 +90,7 @@ def output_options(command: _Command) -> _Command:
             "-v",
             "verbosity",
             count=True,
+            show_default=False,
             callback=_kept("verbosity"),
             help="Checkpoints and stage times; -vv: diagnostics.",
             **shared,

@@ -46,9 +46,15 @@ def map_options(command: Any) -> Any:
                 type=click.Choice([str(r) for r in RULES]),
                 help="Figures of a published rule beside ours; mlperf takes the rule of the source.",
             ),
-            click.option("--per", default="", metavar="NAME", help="Slices (name or kind) that are one unit of work."),
+            click.option(
+                "--per",
+                default="",
+                show_default=False,
+                metavar="NAME",
+                help="Slices (name or kind) that are one unit of work.",
+            ),
             click.option("--trace", "traces", multiple=True, metavar="NAME", help="Trace to map; several are summed."),
-            click.option("--timeline", default="", metavar="NAME", help="Timeline to lay over it."),
+            click.option("--timeline", default="", show_default=False, metavar="NAME", help="Timeline to lay over it."),
             click.option(
                 "--split",
                 type=click.Choice([str(s) for s in Split]),
@@ -72,7 +78,11 @@ def map_options(command: Any) -> Any:
                 "--marker", metavar="LINE=SLICE", help="Edges in the power file that stand for slices of a name."
             ),
             click.option(
-                "--instrument", default="", metavar="NAME", help="Meter of the library, where the file does not tell."
+                "--instrument",
+                default="",
+                show_default=False,
+                metavar="NAME",
+                help="Meter of the library, where the file does not tell.",
             ),
             click.option(
                 "--calibration",

@@ -51,7 +51,7 @@ def _lines(candidate: MeterCandidate, style: Style) -> str:
 def _domain_line(domain: LiveDomain) -> str:
     facts = [_READING[domain.reading] if domain.boundary is not None else f"signal [{domain.unit}]"]
     facts += [f"of the {domain.boundary}"] if domain.boundary is not None else []
-    facts += [str(domain.provenance)]
+    facts += [str(domain.provenance).replace("_", " ")]
     facts += [f"new every {domain.update_period_s:.3g} s"] if domain.update_period_s is not None else []
     facts += [f"mean of {domain.window_s:.3g} s"] if domain.window_s is not None else []
     facts += [f"inside {', '.join(domain.inside)}"] if domain.inside else []

@@ -11,6 +11,7 @@ import click
 
 from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
+from joulemap.cli.live_options import meter_options
 from joulemap.cli.streams import tell, write_result
 from joulemap.errors import JoulemapError, PowerError
 from joulemap.meters.live.sampling.plan import Priority
@@ -31,17 +32,7 @@ _UNMEASURED = PowerError.exit_code
 @click.argument("argv", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="RUN.jm", help="Bundle to write.")
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
-@click.option(
-    "--meter", "meters", multiple=True, metavar="NAME", help="Meter to read; see joulemap meters. Default: all usable."
-)
-@click.option(
-    "--rate",
-    type=click.FloatRange(0.001, 100_000),
-    default=10.0,
-    metavar="HZ",
-    callback=check_finite,
-    help="Readings per second.",
-)
+@meter_options
 @click.option("--repeats", type=click.IntRange(min=1), default=1, metavar="R", help="Runs of the command.")
 @click.option(
     "--baseline",
@@ -56,8 +47,8 @@ _UNMEASURED = PowerError.exit_code
 )
 @click.option(
     "--priority",
-    type=click.Choice(list(Priority)),
-    default=Priority.NORMAL,
+    type=click.Choice([str(p) for p in Priority]),
+    default=str(Priority.NORMAL),
     help="Of the sampling process, as far as the system grants it.",
 )
 @click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")

@@ -12,6 +12,7 @@ import click
 
 from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
+from joulemap.cli.live_options import endpoint_options, meter_options, seconds_option
 from joulemap.cli.streams import tell, write_result
 from joulemap.records.live.domain import DomainReading
 from joulemap.report.console.style import Style
@@ -26,15 +27,7 @@ _STALE_S = 3.0
 
 
 @click.command("watch", context_settings={"show_default": True})
-@click.option("--meter", "meters", multiple=True, metavar="NAME", help="Meter to read. Default: all usable.")
-@click.option(
-    "--rate",
-    type=click.FloatRange(0.001, 100_000),
-    default=10.0,
-    metavar="HZ",
-    callback=check_finite,
-    help="Readings per second.",
-)
+@meter_options
 @click.option(
     "--interval",
     type=click.FloatRange(0.05, 3600),
@@ -43,25 +36,9 @@ _STALE_S = 3.0
     callback=check_finite,
     help="Between two views, s.",
 )
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="S",
-    callback=check_finite,
-    help="End after so long; 0: when interrupted.",
-)
+@seconds_option
 @click.option("--once", is_flag=True, help="Show one view after the first interval, and end.")
-@click.option(
-    "--prometheus",
-    "port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="Serve /metrics there too; 0: any free port.",
-)
-@click.option(
-    "--listen", default="127.0.0.1", metavar="ADDRESS", help="Address of --prometheus; loopback unless changed."
-)
+@endpoint_options
 @output_options
 @click.pass_context
 def command(

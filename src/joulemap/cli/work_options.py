@@ -25,6 +25,7 @@ def work_options(command: Any) -> Any:
             click.option(
                 "--in-place",
                 default="",
+                show_default=False,
                 metavar="PATTERN",
                 help="Slices that repeat a layer in place, for slow sensors: '{layer} x{k} n{n}'.",
             ),

@@ -19,7 +19,15 @@ from joulemap.records.progress import ProgressUpdate
 from joulemap.records.target import MemoryPlan, Target
 from joulemap.workflow.plain import plain
 
-__all__ = ["ProfileFacts", "build_result", "time_provenance"]
+__all__ = [
+    "OPS_DEFINITION",
+    "SCHEMA",
+    "SCHEMA_VERSION",
+    "ProfileFacts",
+    "build_result",
+    "describe_checkpoint",
+    "time_provenance",
+]
 
 SCHEMA = "joulemap.profile"
 SCHEMA_VERSION = 1
@@ -87,7 +95,7 @@ def build_result(facts: ProfileFacts, *, bundle: str) -> dict[str, object]:
         "observation": _observation(shown.observation) if shown else None,
         "terminal": _terminal(shown.terminal) if shown else None,
         "deployments": [_deployment(d) for d in _deployments(facts)],
-        "checkpoints": [_checkpoint(update) for update in facts.checkpoints],
+        "checkpoints": [describe_checkpoint(update) for update in facts.checkpoints],
         "memory": _memory(facts),
         "operating_point": plain(facts.target.operating_point),
         "output_crc": _output_crc(facts, shown),
@@ -260,7 +268,8 @@ def _deployment(deployment: DeploymentRecord) -> dict[str, object]:
     }
 
 
-def _checkpoint(update: ProgressUpdate) -> dict[str, object]:
+def describe_checkpoint(update: ProgressUpdate) -> dict[str, object]:
+    """Returns a checkpoint as JSON."""
     return {
         "phase": str(update.phase),
         "name": update.name,

@@ -87,8 +87,25 @@ def test_edges_stand_for_slices_that_are_as_many() -> None:
     tracks = [MarkerTrack(name="gpi", clock=METER, markers=edges)]
     source, target = match_edges(tracks, timeline, line="gpi0", name="run")
     assert (target - source).tolist() == [100] * 6
-    with pytest.raises(InputError, match="stand for"):
+    with pytest.raises(InputError, match="stand for") as refused:
         match_edges(tracks, timeline, line="gpi1", name="run")
+    assert refused.value.hint.endswith("lines here: gpi0")
+
+
+def test_the_last_fall_may_lie_beyond_the_record() -> None:
+    timeline = Timeline.from_slices(WORK, [Slice(name="run", start_ns=k * 10, end_ns=k * 10 + 4) for k in range(3)])
+    rises = [Marker(time_ns=100 + k * 10, name="gpi0", direction=EdgeDirection.RISE) for k in range(3)]
+    falls = [Marker(time_ns=104 + k * 10, name="gpi0", direction=EdgeDirection.FALL) for k in range(3)]
+
+    def matched(*edges: Marker) -> list[int]:
+        tracks = [MarkerTrack(name="gpi", clock=METER, markers=edges)]
+        source, target = match_edges(tracks, timeline, line="gpi0", name="run")
+        return [int(apart) for apart in target - source]
+
+    assert matched(*rises, *falls[:2]) == [100] * 5
+    for edges in ((*rises, falls[0], falls[2]), (*rises, falls[0]), (*rises[:2], *falls)):  # one is missing inside
+        with pytest.raises(InputError, match="stand for"):
+            matched(*edges)
 
 
 def test_hosts_that_read_two_clocks_together_relate_them() -> None:
@@ -111,6 +128,14 @@ def test_correlation_finds_the_offset_within_its_bound() -> None:
     error_s = abs(found.offset_ns - 12_345_678_901) * 1e-9
     assert error_s < 4 * found.std_s < 1e-3
     assert found.step_w == pytest.approx(4.0, rel=0.2)
+    rows = [
+        Slice(name=moved.names[n], start_ns=int(a), end_ns=int(b))
+        for n, a, b in zip(moved.name_index, moved.start_ns, moved.end_ns, strict=True)
+    ]
+    plain = correlate_activity(
+        trace, Timeline.from_slices(moved.clock, [*rows, *(replace(r, name="in") for r in rows)])
+    )
+    assert plain.step_w == pytest.approx(found.step_w, rel=0.01)  # what is open twice is busy once
 
 
 def test_a_load_without_a_beginning_has_no_offset() -> None:

@@ -163,6 +163,8 @@ def test_too_many_slices_are_thinned_with_a_finding_and_windows_stay_whole() -> 
     assert (thinned.duration_s[outside] == 0.9).all()
     assert (np.diff(thinned.start_s) > 0).all()
     assert thin_slices(table, [], limit=n) == (table, None)
+    crowded, _ = thin_slices(table, [(500.0, 520.0), (0.0, 900.0)], limit=300)  # more in the second than there is room
+    assert set(np.arange(500.0, 520.0)) <= set(crowded.start_s)
 
 
 def test_a_fold_is_the_mean_period_with_the_spread_of_the_periods() -> None:

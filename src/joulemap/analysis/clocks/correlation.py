@@ -187,7 +187,9 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     parameters = np.linalg.lstsq(design, power_w, rcond=1e-12)[0]
     residual = power_w - design @ parameters
     share = 1.0 - float(residual @ residual) / max(float(np.var(power_w)) * count, 1e-300)
-    busy_w = float((plain[:, 1:] @ parameters[1:-1]).sum() / max(float(plain[:, 1:].sum()), 1e-300))
+    opened, closed = _stretches(timeline, np.flatnonzero(timeline.end_ns > timeline.start_ns), begin_ns)
+    busy = np.diff(_elapsed(opened + offset, closed + offset, edges)) / step_ns  # nested names are busy once
+    busy_w = float((plain[:, 1:] @ parameters[1:-1]).sum() / max(float(busy.sum()), 1e-300))
     std_s = _offset_std_s(design, residual)
     both = np.linalg.lstsq(np.column_stack([plain, starts, ends]), power_w, rcond=1e-12)[0]
     return round(offset), math.hypot(std_s, 0.5 * abs(float(both[-1] - both[-2])) * 1e-9), busy_w, share

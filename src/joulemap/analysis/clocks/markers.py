@@ -54,7 +54,7 @@ def match_edges(tracks: Sequence[MarkerTrack], timeline: Timeline, *, line: str,
     Args:
         tracks: markers on the trace's clock.
         timeline: slices.
-        line: name of the edges; rises are starts, falls are ends.
+        line: name of the edges; rises are starts, falls are ends. The last fall may lie beyond the record.
         name: of the slices.
 
     Raises:
@@ -65,17 +65,24 @@ def match_edges(tracks: Sequence[MarkerTrack], timeline: Timeline, *, line: str,
     rows = np.flatnonzero(timeline.name_index == timeline.names.index(name)) if name in timeline.names else np.empty(0)
     rows = rows.astype(np.int64)
     starts, ends = np.sort(timeline.start_ns[rows]), np.sort(timeline.end_ns[rows])
-    if not rows.size or len(rises) != rows.size or len(falls) not in (0, rows.size):
+    cut = len(falls) == rows.size - 1 and bool(falls) and rises[-1] > falls[-1]  # the record ended before the last fall
+    if not rows.size or len(rises) != rows.size or not (cut or len(falls) in (0, rows.size)):
         raise InputError(
             f"{len(rises)} rises and {len(falls)} falls of {line!r} do not stand for {rows.size} slices {name!r}",
-            hint="name a line and slices that are equally many: --marker LINE=SLICE",
+            hint=f"name a line and slices that are equally many: --marker LINE=SLICE{_lines(tracks)}",
             slug="markers-differ",
         )
     source, target = [starts], [np.array(rises, np.int64)]
     if falls:
-        source.append(ends)
+        source.append(ends[: len(falls)])
         target.append(np.array(falls, np.int64))
     return np.concatenate(source), np.concatenate(target)
+
+
+def _lines(tracks: Sequence[MarkerTrack]) -> str:
+    """Returns the lines that have rises, as the end of a hint."""
+    found = dict.fromkeys(m.name for t in tracks for m in t.markers if m.direction is EdgeDirection.RISE)
+    return f"; lines here: {', '.join(list(found)[:8])}" if found else "; no line was recorded beside the power"
 
 
 def relate_hosts(tracks: Sequence[MarkerTrack]) -> tuple[ClockMap, ...]:

@@ -155,7 +155,7 @@ def _correlated(trace: Trace, timeline: Timeline, request: AlignRequest) -> tupl
         points=found.points,
         method=AlignMethod.CORRELATION,
     )
-    said = f"the activity explains {found.share:.0%} of the power's variance and adds {found.step_w:.4g} W"
+    said = f"the activity explains {found.share:.0%} of the power's variance and adds {found.step_w:.4g} W to idle"
     if request.method is Align.LIKELIHOOD:
         moved = Timeline(
             clock=trace.clock,

@@ -229,7 +229,8 @@ def _parts(
     found = [part([column]) for column in alone] + ([part(together)] if together else [])
     if not moved:
         return tuple(found), ()
-    message = f"{len(moved)} operators cannot be told within {LIMIT:.0%} by their windows: told as a sum with others"
+    operators = "1 operator" if len(moved) == 1 else f"{len(moved)} operators"
+    message = f"{operators} cannot be told within {LIMIT:.0%} by their windows: told as a sum with others"
     return tuple(found), (Finding(slug="layers_grouped", severity=Severity.INFO, message=message),)
 
 

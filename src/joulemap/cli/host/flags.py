@@ -42,8 +42,16 @@ def host_options(command: Any) -> Any:
     """Adds the flags of a run on this machine."""
     for option in reversed(
         (
-            click.option("--runtime", default="", metavar="NAME", help="Host: runtime; else the first for the file."),
-            click.option("--meter", "meters", multiple=True, metavar="NAME", help="Host: meter; else all usable ones."),
+            click.option(
+                "--runtime",
+                default="",
+                show_default=False,
+                metavar="NAME",
+                help="Host: runtime; else the first for the file.",
+            ),
+            click.option(
+                "--meter", "meters", multiple=True, metavar="NAME", help="Host: meter; else the first usable one."
+            ),
             click.option(
                 "--batch", type=click.IntRange(min=1), metavar="N", help="Host: value of an open first dimension."
             ),
@@ -51,10 +59,17 @@ def host_options(command: Any) -> Any:
             click.option(
                 "--precision",
                 default="",
+                show_default=False,
                 metavar="NAME",
                 help="Host: precision that the run is held to; no conversion.",
             ),
-            click.option("--provider", default="", metavar="NAME", help="Host: execution provider or delegate."),
+            click.option(
+                "--provider",
+                default="",
+                show_default=False,
+                metavar="NAME",
+                help="Host: execution provider or delegate.",
+            ),
             click.option(
                 "--operators",
                 type=click.IntRange(min=0),

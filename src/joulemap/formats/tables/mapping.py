@@ -151,7 +151,9 @@ def table_map(header: Sequence[str], options: ReadOptions, name: str) -> ColumnM
         suggested = suggest_map(header)
         raise InputError(
             f"{name} is a table that no reader knows; its columns are {', '.join(header)[:300]}",
-            hint=f"Say what they are. The header suggests, unchecked: {suggested}" if suggested else "Say --column.",
+            hint=f"Say what they are. The header suggests, unchecked: {suggested}"
+            if suggested
+            else "Say which is which, for example --column time=NAME --column power=NAME.",
             slug="columns-unmapped",
         )
     columns = {}

@@ -12,6 +12,8 @@ from joulemap.report.view.text import printable
 __all__ = ["render_profile"]
 
 _GAP = "  "
+_COUNTS = ("MAC", "cycles")  # what a target may not count at all
+_NOTHING = frozenset({"", "—", "-"})
 _BAR_MIN = 8
 _BAR_MAX = 24
 _DROP_ORDER = ((), ("MAC",), ("MAC", "cycles"))  # after the bar
@@ -69,8 +71,9 @@ def _encoded(row: LayerRow, style: Style) -> LayerRow:
 
 
 def _table(rows: Sequence[LayerRow], width: int, style: Style) -> list[str]:
+    told = [column for column in _COLUMNS if column[0] not in _COUNTS or not _is_empty(column[1], rows)]
     for dropped in _DROP_ORDER:
-        columns = [column for column in _COLUMNS if column[0] not in dropped]
+        columns = [column for column in told if column[0] not in dropped]
         widths = [_column_width(title, field, rows) for title, field, _ in columns]
         used = sum(widths) + len(_GAP) * (len(widths) - 1)
         if used <= width:
@@ -87,6 +90,11 @@ def _table(rows: Sequence[LayerRow], width: int, style: Style) -> list[str]:
         last = number == len(rows) - 1
         lines.append(style.bold(line.rstrip()) if last else line.rstrip())
     return lines
+
+
+def _is_empty(field: str, rows: Sequence[LayerRow]) -> bool:
+    """Returns whether no row has a figure in a column: a host counts no cycles."""
+    return all(getattr(row, field) in _NOTHING for row in rows)
 
 
 def _column_width(title: str, field: str, rows: Sequence[LayerRow]) -> int:

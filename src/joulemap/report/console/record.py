@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joulemap.report.console.style import Style
+from joulemap.report.view.recording.next_step import suggest_next
 from joulemap.report.view.text import printable
 from joulemap.units import format_duration, format_estimate, format_si
 
@@ -63,7 +64,7 @@ def render_record(document: Mapping[str, Any], *, style: Style) -> str:
     if document["command"]["status"]:
         lines.append(f"  the command ended with status {document['command']['status']}")
     lines.append(f"bundle  {document['bundle']}")
-    lines.append(f"next    joulemap map {document['bundle']}")
+    lines.append(f"next    {printable(suggest_next(document))}")
     return style.encode("\n".join(lines) + "\n")
 
 
@@ -77,7 +78,7 @@ def _domain(domain: Mapping[str, Any]) -> str:
     energy, power = domain["energy_j"], domain["average_power_w"]
     return printable(
         f"    {domain['name']:<28} {_figure(energy, 'J'):<26} {_figure(power, 'W'):<22}"
-        f" {domain['boundary']}, {domain['provenance']}{inside}"
+        f" {domain['boundary']}, {domain['provenance'].replace('_', ' ')}{inside}"
     )
 
 

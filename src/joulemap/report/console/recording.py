@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from joulemap.report.console.style import Style
+from joulemap.report.view.recording.next_step import suggest_next
 from joulemap.report.view.text import printable
 from joulemap.units import format_bytes, format_count, format_duration
 
@@ -24,8 +25,16 @@ def render_import(document: Mapping[str, Any], *, style: Style) -> str:
     if document["findings"]:
         lines.append("")
     lines.append(f"bundle  {document['bundle']}")
-    lines.append(f"next    joulemap map {document['bundle']}")
+    lines.append(f"next    {printable(suggest_next(document))}")
     return style.encode("\n".join(lines) + "\n")
+
+
+def _shown(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{format_count(count)} {one if count == 1 else f'{one}s'}"
 
 
 def _block(recording: Mapping[str, Any], style: Style) -> list[str]:
@@ -39,15 +48,16 @@ def _block(recording: Mapping[str, Any], style: Style) -> list[str]:
         lost = f", {format_count(trace['lost_samples'])} lost" if trace["lost_samples"] else ""
         lines.append(
             printable(
-                f"  trace     {trace['name']}: {format_count(trace['samples'])} samples in "
+                f"  trace     {trace['name']}: {_counted(trace['samples'], 'sample')} in "
                 f"{format_duration(trace['duration_s'])}{lost}, {trace['boundary']}, clock {trace['clock']['name']} "
                 f"({trace['clock']['kind']})"
             )
         )
     lines += [
         printable(
-            f"  timeline  {timeline['name']}: {format_count(timeline['slices'])} slices of "
-            f"{format_count(timeline['names'])} names on {format_count(timeline['tracks'])} tracks, clock "
+            f"  timeline  {timeline['name']}: {_counted(timeline['slices'], 'slice')} of "
+            f"{_counted(timeline['names'], 'name')} on {_counted(timeline['tracks'], 'track')}"
+            f"{_shown(timeline['first_names'])}, clock "
             f"{timeline['clock']['name']} ({timeline['clock']['kind']})"
         )
         for timeline in recording["timelines"]

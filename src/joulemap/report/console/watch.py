@@ -53,7 +53,7 @@ def _cells(row: WatchedDomain, largest_w: float, style: Style) -> tuple[str, str
     energy = format_si(row.energy_j, "J", digits=5) if known and math.isfinite(row.energy_j) else ""
     fill = row.value / largest_w if known and row.unit == "W" and largest_w > 0 else 0.0
     bar = style.bar(min(max(fill, 0.0), 1.0), _BAR)
-    state = f"{row.boundary} {row.provenance}".strip() + (", stale" if row.stale else "")
+    state = f"{row.boundary} {row.provenance}".replace("_", " ").strip() + (", stale" if row.stale else "")
     return printable(row.name), value, energy, bar, state
 
 

@@ -77,7 +77,7 @@ def build_map_view(document: Document) -> MapView:
     what = " + ".join(document["traces"]) or "layers"
     over = f" by the timeline {document['timeline']}" if document["timeline"] else ""
     badge = [
-        total["provenance"],
+        total["provenance"].replace("_", " "),
         f"boundary {total['boundary']}" if total.get("boundary") else "",
         document["validity"],
     ]
@@ -135,13 +135,17 @@ def _runs(times: float | None) -> str:
     return "never" if times is None else f"{max(times, 0.01):.2g} x" if times < 10 else f"{times:.0f} x"
 
 
+_ABSENT = ("no_duration", "no_timeline")
+"""Why there is no idle energy where none can be: nothing was refused then."""
+
+
 def _plain_row(key: str, quantity: Document, document: Document, *, time_s: float | None = None) -> MapTableRow:
     return MapTableRow(
         key=key,
         count="",
         time=format_time(time_s) if time_s is not None else "",
         power=format_quantity(document["power_w"], "W") if key == "total" else "",
-        energy=format_quantity(quantity, "J"),
+        energy=_cell(quantity, quantity.get("reason") if quantity.get("reason") not in _ABSENT else None),
         own="",
         share=_share_of(quantity, document["total_j"]),
         running="",
@@ -203,11 +207,15 @@ def _work_figures(document: Document) -> list[tuple[str, str]]:
 
 def _rule_figures(document: Document) -> list[tuple[str, str]]:
     metrics = document["metrics"]
-    figures = [(f"rule {document['rule']}", f"{metrics['published_value']!r} {metrics['published_unit']}")]
+    unit = metrics["published_unit"]
+    per = " per query" if unit in ("J", "mJ", "uJ") else ""
+    figures = [(f"rule {document['rule']}", f"{metrics['published_value']!r} {unit}{per}")]
     if metrics.get("energy_per_query_j") is not None:
         figures.append(("energy per query", f"{metrics['energy_per_query_j']!r} J"))
     if metrics.get("own_average_power_w") is not None:
-        figures.append(("exact integration", f"{metrics['own_average_power_w']:.8g} W"))
+        own = metrics.get("own_energy_per_query_j")
+        beside = f", {own:.8g} J per query" if per and own is not None else ""
+        figures.append(("exact integration", f"{metrics['own_average_power_w']:.8g} W{beside}"))
     return figures
 
 

@@ -100,8 +100,8 @@ def _badge(document: Document, *, power: bool) -> str:
     provenance = document["energy_per_inference_j"]["provenance"]
     if provenance == "unavailable":
         provenance = document["target"]["provenance"]
-    energies = f"energies {provenance}, " if power else ""
-    return f"{energies}times {document['time_provenance']}, {document['validity']}"
+    energies = f"energies {_words(provenance)}, " if power else ""
+    return f"{energies}times {_words(document['time_provenance'])}, {document['validity']}"
 
 
 def _explain_missing(document: Document, *, power: bool) -> str:
@@ -274,11 +274,15 @@ def _memory(memory: Document) -> str:
     return ", ".join(f"{name} {format_memory(memory[key])}" for name, key in parts)
 
 
+def _words(provenance: str) -> str:
+    return provenance.replace("_", " ")
+
+
 def _provenance(document: Document, *, power: bool) -> str:
     target = document["target"]
-    energies = f"energies {target['provenance']} at the {target['boundary']}; " if power else ""
+    energies = f"energies {_words(target['provenance'])} at the {target['boundary']}; " if power else ""
     if is_host(document):
-        return f"{energies}times {document['time_provenance']}, of operators by {document['counter_source']}"
+        return f"{energies}times {_words(document['time_provenance'])}, of operators by {document['counter_source']}"
     return f"{energies}cycles and times {document['time_provenance']}"
 
 

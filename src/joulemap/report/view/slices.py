@@ -67,25 +67,25 @@ def thin_slices(
 ) -> tuple[SliceTable, Finding | None]:
     """Returns at most ``limit`` slices, and a finding when some were left out.
 
-    Slices that touch one of the windows stay first (the page opens there), then the longest.
+    Slices that touch the first window stay first (the page opens there), then those of the next ones, then the longest.
 
     Args:
         slices: all of them.
-        windows_s: what must stay whole, s.
+        windows_s: what should stay whole, the most important first, s.
         limit: how many may stay.
     """
     n = len(slices)
     if n <= limit:
         return slices, None
     end_s = slices.start_s + slices.duration_s
-    wanted = np.zeros(n, np.bool_)
-    for left, right in windows_s:
-        wanted |= (slices.start_s < right) & (end_s > left)
-    keep = np.sort(np.lexsort((-slices.duration_s, ~wanted))[:limit])
+    rank = np.full(n, len(windows_s))
+    for place, (left, right) in reversed(list(enumerate(windows_s))):
+        rank[(slices.start_s < right) & (end_s > left)] = place
+    keep = np.sort(np.lexsort((-slices.duration_s, rank))[:limit])
     finding = Finding(
         slug="slices_thinned",
         severity=Severity.INFO,
-        message=f"the map shows {limit} of {n} slices: outside the windows that it opens on the shortest were left out",
+        message=f"the map shows {limit} of {n} slices: outside the window that it opens on the shortest were left out",
     )
     thinned = SliceTable(
         start_s=slices.start_s[keep],

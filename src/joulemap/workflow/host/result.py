@@ -14,7 +14,7 @@ from joulemap.records.host.model import HostModel, HostTensor
 from joulemap.records.progress import ProgressUpdate
 from joulemap.workflow.host.context import Accounted
 from joulemap.workflow.plain import plain
-from joulemap.workflow.result import OPS_DEFINITION, SCHEMA, SCHEMA_VERSION
+from joulemap.workflow.result import OPS_DEFINITION, SCHEMA, SCHEMA_VERSION, describe_checkpoint
 
 __all__ = ["build_host_result", "shown_windows"]
 
@@ -51,7 +51,7 @@ def build_host_result(
         "observation": None,
         "terminal": None,
         "deployments": [],
-        "checkpoints": [_checkpoint(update) for update in checkpoints],
+        "checkpoints": [describe_checkpoint(update) for update in checkpoints],
         "memory": {"flash_b": None, "ram_b": None, "arena_b": None, "constants_b": model.constants_b, "regions": []},
         "operating_point": {"core_hz": None, "supply_v": None},
         "output_crc": {"profile_image": None, "power_image": None},
@@ -189,15 +189,6 @@ def _capture(done: Accounted, energy: WindowEnergy) -> dict[str, object]:
         },
         "terminal": None,
         "count": window.count,
-    }
-
-
-def _checkpoint(update: ProgressUpdate) -> dict[str, object]:
-    return {
-        "phase": str(update.phase),
-        "name": update.name,
-        "message": update.message,
-        "details": plain(update.details),
     }
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from joulemap import __version__
 from joulemap.errors import FormatError, UsageError
 from joulemap.formats.base import Reader, ReadOptions
@@ -76,7 +78,7 @@ class SectionNames:
     used: set[str] = field(default_factory=set)
 
     def take(self, wanted: str, otherwise: str) -> str:
-        """Returns the wanted name, else the longer one, else that with a number; never one twice."""
+        """Returns the wanted name, else the other one, else that with a number from 2; never one twice."""
         for name in (section_name(wanted), section_name(otherwise)):
             if name not in self.used:
                 self.used.add(name)
@@ -184,9 +186,12 @@ def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) ->
             message = f"left out of the folder: {error.message}"
             findings.append(Finding(slug="file_left_out", severity=Severity.INFO, message=message, span=file.name))
     if not found:
+        inner = sorted(str(folder) for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
         raise FormatError(
             f"{path.name}: no reader knows the folder or a file in it",
-            hint="Name the format with --format, or give the files one by one.",
+            hint=f"Folders inside are not entered: name the one of a run, for example {inner[0]}."
+            if inner
+            else "Name the format with --format, or give the files one by one.",
             slug="format-unknown",
         )
     return found
@@ -223,7 +228,7 @@ def store_recording(
         traces.append(TraceEntry(name=name, channel=trace.channel.name))
     timelines = []
     for timeline in recording.timelines:
-        name = names[1].take(stem, f"{stem}-{number + 1}")
+        name = names[1].take(stem, f"{stem}-{number + 1}" if number else stem)
         add_timeline(writer, timeline, path=f"timelines/{name}.parquet")
         timelines.append(f"timelines/{name}.parquet")
     lanes = []
@@ -306,6 +311,7 @@ def _clock(clock: Clock) -> dict[str, object]:
 def _trace(name: str, trace: Trace) -> dict[str, object]:
     return {
         "name": name,
+        "channel": trace.channel.name,
         "boundary": str(trace.channel.boundary),
         "provenance": str(trace.channel.provenance),
         "kernel": str(trace.channel.kernel.kind),
@@ -319,11 +325,15 @@ def _trace(name: str, trace: Trace) -> dict[str, object]:
 
 def _timeline(section: str, timeline: Timeline) -> dict[str, object]:
     n = len(timeline)
+    seen = np.zeros(len(timeline.names), bool)
+    seen[timeline.name_index] = True
+    used = np.flatnonzero(seen)
     return {
         "name": section.rsplit("/", 1)[-1].removesuffix(".parquet"),
         "slices": n,
         "tracks": len(timeline.tracks),
-        "names": len(timeline.names),
+        "names": len(used),
+        "first_names": [timeline.names[k] for k in used[:3].tolist()],
         "kinds": sorted(kind for kind in timeline.kinds if kind)[:16],
         "start_ns": int(timeline.start_ns.min()) if n else None,
         "end_ns": int(timeline.end_ns.max()) if n else None,

@@ -18,6 +18,8 @@ from joulemap.workflow.recordings.recording_bundle import RecordingBundle, timel
 __all__ = ["RULES", "PublishedMap", "apply_rule"]
 
 RULES = tuple(PublishedRule)
+_ROUNDING = 1e-12
+"""Relative: what sums of the same samples in another order differ by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,14 +140,22 @@ def _findings(figures: PublishedFigures, own: tuple[float | None, float | None])
     if own[0] is not None and figures.average_power_w:
         apart = own[0] / figures.average_power_w - 1.0
         message = (
-            f"exact integration over the same time gives {own[0]:.10g} W, {apart:+.3e} of the published rule's "
-            f"{figures.average_power_w:.10g} W: the rule takes a plain mean of samples"
-            + (
-                " that are not evenly spaced"
-                if figures.rule is PublishedRule.MLPERF
-                else " whose times it adds up with rounding"
-            )
+            f"exact integration over the same time gives {own[0]:.10g} W, {_apart(apart)} the published rule's "
+            f"{figures.average_power_w:.10g} W{_why(figures.rule) if abs(apart) >= _ROUNDING else ''}"
         )
         severity = Severity.WARNING if abs(apart) > 0.01 else Severity.INFO
         findings.append(Finding(slug="published_rule_differs", severity=severity, message=message))
     return tuple(findings)
+
+
+def _apart(relative: float) -> str:
+    """Returns a relative difference in words; beyond the twelfth digit it is rounding and no difference."""
+    if abs(relative) < _ROUNDING:
+        return "the same to twelve digits as"
+    return f"{abs(relative) * 100:.3g} % {'above' if relative > 0 else 'below'}"
+
+
+def _why(rule: PublishedRule) -> str:
+    if rule is PublishedRule.MLPERF:
+        return ": the rule takes a plain mean of samples that are not evenly spaced"
+    return ": the rule takes a plain mean of samples, at edges that it finds in its own way"

@@ -28,7 +28,7 @@ def is_host(document: Document) -> bool:
 
 
 def format_members(indices: Sequence[int]) -> str:
-    """Returns layer numbers as ranges: ``3, 7-9``; of many ranges the first ones."""
+    """Returns layer numbers as ranges: ``3, 7-9``; of many ranges the first ones and how many layers they are."""
     ranges: list[list[int]] = []
     for index in sorted(int(k) for k in indices):
         if ranges and index == ranges[-1][1] + 1:
@@ -36,7 +36,7 @@ def format_members(indices: Sequence[int]) -> str:
         else:
             ranges.append([index, index])
     texts = [str(low) if low == high else f"{low}-{high}" for low, high in ranges]
-    return ", ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:2])} and {len(indices)} in all"
+    return ", ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:2])}, ... ({len(indices)} layers)"
 
 
 def label_energy(layer: Document, text: str) -> str:
