@@ -104,7 +104,9 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
     sample_s, step_s = sample_lengths_s(trace)
     quantum_w = trace.channel.kernel.quantum_w / math.sqrt(12.0)
     noise_w, between_w = quantum_w, 0.0
-    if power_w.size > 2:
+    if power_w.size == 2:
+        noise_w = max(abs(float(power_w[1] - power_w[0])) / math.sqrt(2.0), quantum_w)
+    elif power_w.size > 2:
         steps_w = np.diff(power_w)
         scatter = float(np.median(np.abs(steps_w - np.median(steps_w))))
         noise_w = max(_MAD * scatter / math.sqrt(2.0), quantum_w)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.errors import UsageError
 from joulemap.formats.base import ReadOptions
@@ -41,12 +41,14 @@ __all__ = ["command"]
     "--voltage",
     type=click.FloatRange(min=0, min_open=True),
     metavar="V",
+    callback=check_finite,
     help="Supply of a file that holds current only, V.",
 )
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="HZ",
+    callback=check_finite,
     help="Sample rate of a file that does not say it, Hz.",
 )
 @click.option("--utc-offset", metavar="[+-]HH:MM", help="Offset of local stamps from UTC, east positive.")

@@ -7,6 +7,7 @@ that an interrupt while they load is told like any other.
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -94,8 +95,22 @@ def _name(error: Exception) -> JoulemapError:
             hint="look at ulimit -a and df, free what is short, or ask for less (--window-s, --repeats)",
             slug="machine-exhausted",
         )
+    if isinstance(error, FileNotFoundError) and error.filename is None and _is_folder_gone():
+        return SetupError(
+            "the current folder was removed",
+            hint="change to one that exists, or give paths from the root",
+            slug="output-unwritable",
+        )
     hint = "this is a fault of joulemap itself; repeat the command with -vv and file the trace with it"
     return JoulemapError(what, hint=hint)
+
+
+def _is_folder_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  Path.cwd() is the same call
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _tell(error: JoulemapError, cause: Exception, invocation: Invocation) -> int:

@@ -15,7 +15,7 @@ import click
 from joulemap.analysis.clocks.solve import Align, AlignRequest
 from joulemap.analysis.mapping.energy_map import MapRequest
 from joulemap.analysis.mapping.keys import MapKey
-from joulemap.cli.invocation import Invocation, is_unicode, output_options
+from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.cli.work_options import build_work, work_options
 from joulemap.errors import UsageError
@@ -29,6 +29,8 @@ from joulemap.workflow.recordings.published_rule import RULES
 __all__ = ["build_request", "command", "describe_flags", "map_options"]
 
 _INVALID = 4
+_LONGEST_S = 146 * 365.25 * 86_400.0
+"""Span of a clock of 63 bits that counts ns, s, halved: no offset is longer."""
 _DEFAULTS = {"by": "name", "split": "equal", "align": "auto"}
 
 
@@ -65,7 +67,13 @@ def map_options(command: Any) -> Any:
                 default="auto",
                 help="How the timeline is put on the trace's clock.",
             ),
-            click.option("--offset", metavar="S", type=float, help="Trace's clock less the timeline's, s."),
+            click.option(
+                "--offset",
+                metavar="S",
+                type=click.FloatRange(-_LONGEST_S, _LONGEST_S),
+                callback=check_finite,
+                help="Trace's clock less the timeline's, s.",
+            ),
             click.option(
                 "--marker", metavar="LINE=SLICE", help="Edges in the power file that stand for slices of a name."
             ),

@@ -144,6 +144,12 @@ def sniff_scores(path: Path) -> list[tuple[float, Reader]]:
     if not path.exists():
         raise InputError(f"{path} does not exist", hint="Check the path of the recording.", slug="recording-unreadable")
     folder = path.is_dir()
+    if not folder and not path.is_file():
+        raise InputError(
+            f"{path} is neither a file nor a folder",
+            hint="A pipe or a device can be read once only, and may never end: save it to a file first.",
+            slug="recording-unreadable",
+        )
     head = read_head(path)
     claims: list[tuple[float, Reader]] = []
     for name in READERS:

@@ -17,6 +17,7 @@ from joulemap.report.markdown import render_markdown
 from joulemap.report.source import load_page
 from joulemap.report.view.page import PageView
 from joulemap.report.view.recording.page import build_recording_page
+from joulemap.workflow.outputs import check_outputs
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest
 from joulemap.workflow.recordings.report_recording import collect_sections
 
@@ -67,9 +68,7 @@ def write_reports(
     """
     if not targets:
         raise UsageError("report: nothing to write", hint="name --html FILE or --markdown FILE", slug="no-output")
-    for path in targets.values():
-        if not force and (path.exists() or path.is_symlink()):
-            raise UsageError(f"{path}: is there already", hint="give --force to replace it", slug="output-exists")
+    check_outputs(targets.values(), bundle, force=force)
     view = load_view(bundle, request or ReportRequest())
     return tuple(
         WrittenReport(form=form, path=path, size_b=_write(path, _RENDERERS[form](view).encode()))

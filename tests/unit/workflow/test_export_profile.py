@@ -174,7 +174,7 @@ def test_a_run_without_power_has_a_table_and_no_waveform(tmp_path: Path) -> None
 def test_a_degraded_capture_is_a_waveform_without_slices(tmp_path: Path) -> None:
     bundle = write_report_bundle(tmp_path / "run.jm", degraded_facts())
     rows = rows_of(exported(bundle, tmp_path, "csv"))
-    assert set(rows[0]) == {"time_ns", "power_w", "energy_j"}
+    assert set(rows[0]) == {"time_ns", "power_w", "energy_j", "provenance"}
 
 
 @pytest.mark.parametrize(

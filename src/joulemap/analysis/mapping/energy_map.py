@@ -20,7 +20,7 @@ from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
 from joulemap.analysis.separation.row_clock import doubt_of, placed_std_s
 from joulemap.analysis.separation.separate import Separated, cut_to_slices, separate_rows
 from joulemap.errors import NotComparableError
-from joulemap.estimate import Boundary, Provenance, Quantity, Unavailable, weakest
+from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
@@ -30,6 +30,9 @@ from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace
 from joulemap.trace.sweep import Split, Swept
 
 __all__ = ["MapRequest", "correct_trace", "map_energy"]
+
+_SHOWS = 1e-12
+"""Relative standard uncertainty below which only the rounding of numbers shows, and no meter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ def map_energy(
     told_as = (provenance, boundary, monte_carlo)
     if plan is None or sums.swept is None or clock is None or told is None:
         total, power, budget = _total((facts, errors, rate), told_as)
+        findings += _unseen_noise(total)
         return EnergyMap(
             total_j=total,
             idle_j=Unavailable(reason="no_timeline"),
@@ -110,6 +114,7 @@ def map_energy(
     inputs = _inputs(traces, plan[1], sums, (errors, rate, shift_s, clock))
     inputs = replace(inputs, provenance=provenance, boundary=boundary, monte_carlo=monte_carlo)
     total, power, budget = _total(inputs.known, told_as)
+    findings += _unseen_noise(total)
     keys, outside = _keys(grouping, placed, swept)
     rows = build_rows(keys, outside, inputs, facts.energy_j)
     findings += _remarks(rows, placed, inputs, request.split)
@@ -171,6 +176,8 @@ def _total(
 
 def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     """Returns what no row holds: the rest of the busy and idle time, so that rows and idle add up to the trace."""
+    if not inputs.facts.seen_s > 0:
+        return Unavailable(reason="samples_lost")
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
     groups = range(swept.count.size)
     ways = [inputs.route(group, own=True) for group in groups]
@@ -280,9 +287,20 @@ def _lost(facts: TraceFacts) -> Finding:
     share = facts.lost_s / (facts.lost_s + facts.seen_s)
     return Finding(
         slug="samples_lost",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if facts.seen_s > 0 else Severity.ERROR,
         message=f"{facts.lost_s:.4g} s of the trace were not recorded ({share:.2%}); no energy is assumed there",
     )
+
+
+def _unseen_noise(total: Quantity) -> list[Finding]:
+    """Returns a warning where nothing is known of the meter and its samples show nothing either."""
+    if not isinstance(total, Estimate) or total.std > _SHOWS * abs(total.value):
+        return []
+    message = (
+        "neighbouring samples repeat to the last digit: noise and resolution of the meter do not show, and the"
+        " intervals leave them out; name it with --instrument"
+    )
+    return [Finding(slug="noise_not_seen", severity=Severity.WARNING, message=message)]
 
 
 def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:

@@ -106,7 +106,7 @@ def map_repetitions(
         InputError: the pattern lacks a part, or fits no slice (``no-such-slices``).
     """
     facts, errors = known
-    layers, points = _points(traces, timeline, clock, (compile_pattern(pattern), facts.sample_s))
+    layers, points = _points(traces, timeline, clock, (pattern, facts.sample_s))
     short = points.duration_s * points.passes < _SAMPLES * facts.sample_s
     usable = [layer for layer in range(len(layers)) if np.unique(points.times[points.layer == layer]).size > 1]
     fit = None if bool(short.any()) else _fit(points, usable, facts)
@@ -161,14 +161,15 @@ def _points(
     traces: Sequence[Trace],
     timeline: Timeline,
     clock: ClockMap,
-    asked: tuple[re.Pattern[str], float],
+    asked: tuple[str, float],
 ) -> tuple[list[str], _Points]:
-    pattern, sample_s = asked
+    text, sample_s = asked
+    pattern = compile_pattern(text)
     parsed = {k: match for k, name in enumerate(timeline.names) if (match := pattern.fullmatch(name))}
     rows = np.flatnonzero(np.isin(timeline.name_index, list(parsed)))
     if not rows.size:
         raise InputError(
-            f"--in-place {pattern.pattern}: no slice has such a name",
+            f"--in-place {text!r}: no slice has such a name",
             hint=f"names begin with {', '.join(timeline.names[:6])}",
             slug="no-such-slices",
         )

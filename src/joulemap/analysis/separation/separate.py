@@ -316,6 +316,8 @@ def _plan(rows: Samples, fit: RowFit) -> tuple[Matrix, int, float]:
     plain = fit.residual_std_j**2 * inverse
     variance = _variances(fit, np.flatnonzero(used))
     prior = float(rows.energy_j.sum() / rows.time_s.sum()) ** 2
+    if not prior > 0:  # without energy there is nothing to tell apart
+        return needed, int(told.sum()), math.inf
     own = variance < 0.8 * prior  # less what the prior says; where it says most, as the design alone has it
     variance = np.where(own, variance / np.maximum(1.0 - variance / prior, 0.2), plain * _excess(variance, plain, own))
     times = (1.96 / LIMIT) ** 2 * variance / np.maximum(power_w, max(floor_w, 1e-300)) ** 2

@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 _LATEST_NS: Final = 1 << 62
+_BELIEVABLE_W: Final = 1e15
+"""More than mankind uses, W: a sample beyond it is damage, and sums of such samples are no numbers any more."""
 _BLOCK: Final = 1 << 20
 
 
@@ -208,7 +210,7 @@ def _clear_lost(
     parts: list[NDArray[np.int64]] = []
     for at in range(0, power_w.size, _BLOCK):
         block = power_w[at : at + _BLOCK]
-        lost = ~np.isfinite(block)
+        lost = ~_is_power(block)
         if missing is not None:
             lost |= missing[at : at + _BLOCK]
         if lost.any():
@@ -224,6 +226,12 @@ def _clear_lost(
     first = np.concatenate(([True], ~joined))
     last = np.concatenate((~joined, [True]))
     return np.stack([gaps[first, 0], gaps[last, 1]], axis=1)
+
+
+def _is_power(value: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns which samples can be a power, (n,): finite, and not beyond all belief."""
+    can: NDArray[np.bool_] = np.abs(value) <= _BELIEVABLE_W
+    return can
 
 
 def say_lost(log: FindingLog, name: str, lost: int, place: tuple[int, int]) -> None:
@@ -339,7 +347,7 @@ def _with_gaps(
     """Returns the trace, with a lost filler sample in every interval that is far longer than the others."""
     columns, channel, clock, log = context
     length = np.diff(bounds)
-    lost = ~np.isfinite(value)
+    lost = ~_is_power(value)
     edges, power_w = bounds, np.where(lost, 0.0, value)
     if columns.gap_factor is not None and value.size > 1 + (columns.period_ns is None):
         wide = np.flatnonzero((length > columns.gap_factor * median_ns) & (length > 1))
@@ -356,9 +364,9 @@ def _with_gaps(
                     "the usual step",
                     f"{int(bounds[row])} ns",
                 )
-    missing = int((~np.isfinite(value)).sum())
-    if missing:
-        say_lost(log, channel.name, missing, (value.size, int(np.argmax(~np.isfinite(value)))))
+    missing = ~_is_power(value)
+    if missing.any():
+        say_lost(log, channel.name, int(missing.sum()), (value.size, int(np.argmax(missing))))
     return EnergyTrace(
         clock=clock,
         channel=channel,

@@ -224,15 +224,15 @@ class SliceColumns:
             del order
         for column in columns:
             column.setflags(write=False)
-        kinds = [str(kind) for kind in self._kinds.index]
+        kinds = [_word(kind) for kind in self._kinds.index]
         timeline = Timeline(
             clock=self.clock,
             start_ns=columns[0],
             end_ns=columns[1],
             name_index=columns[2],
-            names=tuple(str(name) for name in self._names.index),
+            names=tuple(_word(name) for name in self._names.index),
             track_index=columns[3],
-            tracks=_unique([namer(key) if key != _MARKS else "marks" for key in marks]),
+            tracks=_unique([_word(namer(key)) if key != _MARKS else "marks" for key in marks]),
             kind_index=columns[4],
             kinds=tuple(kinder(kind) for kind in kinds) if kinder else tuple(kinds),
         )
@@ -263,10 +263,15 @@ class SliceColumns:
         """Returns the instants as one track in order of time; none when they became slices."""
         if not self._mark_time or len(self._mark_time) > MARKER_LIMIT:
             return ()
-        names = [str(item) for item in self._names.index]
+        names = [_word(item) for item in self._names.index]
         order = sorted(range(len(self._mark_time)), key=self._mark_time.__getitem__)
         marks = tuple(Marker(time_ns=self._mark_time[k], name=names[self._mark_name[k]]) for k in order)
         return (MarkerTrack(name=name, clock=self.clock, markers=marks),)
+
+
+def _word(value: object) -> str:
+    """Returns a word as text that UTF-8 can hold: half a surrogate pair, which JSON may spell, stands as its escape."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _ordered(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> bool:

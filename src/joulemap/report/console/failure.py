@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from joulemap.records.failure import FailureReport
-from joulemap.report.view.text import printable
+from joulemap.report.view.text import printable, shorten
 
 __all__ = ["render_failure"]
+
+_LONGEST = 2000  # of a line, characters: names from a file may have no end
 
 
 def render_failure(report: FailureReport) -> str:
@@ -24,4 +26,4 @@ def render_failure(report: FailureReport) -> str:
     if report.hint:
         lines.append(f"  next        {report.hint}")
     lines.append(f"  more        docs/errors.md#{report.slug} (exit {report.exit_code})")
-    return "".join(f"{printable(part)}\n" for line in lines for part in line.splitlines())
+    return "".join(f"{shorten(printable(part), _LONGEST)}\n" for line in lines for part in line.splitlines())

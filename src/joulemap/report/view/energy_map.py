@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulemap.report.view.text import DASH, format_quantity, format_share, format_time, printable
+from joulemap.report.view.text import DASH, format_quantity, format_share, format_time, printable, shorten
 from joulemap.units import format_count, format_si
 
 __all__ = ["MapTableRow", "MapView", "build_map_view"]
@@ -158,7 +158,7 @@ def _hotspot(document: Document) -> str:
     if first is None:
         return ""
     share = _share_of(first["self_j"], document["total_j"])
-    return f"{printable(first['key'])} takes {share} ({format_quantity(first['self_j'], 'J')})"
+    return f"{printable(shorten(first['key']))} takes {share} ({format_quantity(first['self_j'], 'J')})"
 
 
 def _figures(document: Document) -> tuple[tuple[str, str], ...]:

@@ -69,10 +69,6 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
     ):
         try:
             session.start()
-        except JoulemapError:
-            session.discard()
-            raise
-        try:
             runs = _Runs(request, session, show)
             runs.go()
         except (KeyboardInterrupt, JoulemapError):
@@ -88,6 +84,9 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
                 findings=tuple(runs.findings),
             )
             document = bundle.write(recorded, session)
+        except KeyboardInterrupt:
+            session.discard()  # the call says that nothing was left behind
+            raise
         except JoulemapError as error:
             if error.slug == "nothing-recorded":
                 session.discard()  # there is nothing to save in it

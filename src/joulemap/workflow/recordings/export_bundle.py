@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from joulemap.errors import ReportError, UsageError
+from joulemap.estimate import weakest
 from joulemap.formats.bundle import read_bundle
 from joulemap.trace.streamed import Trace
+from joulemap.workflow.outputs import check_outputs
 from joulemap.workflow.recordings.export_profile import place_profile
 from joulemap.workflow.recordings.export_tables import write_table_csv, write_table_parquet
 from joulemap.workflow.recordings.export_writers import (
@@ -93,18 +95,15 @@ def export_bundle(
         InputError, FormatError, NotComparableError: as ``map``; InputError too for a profile without a waveform.
         ReportError: the file system refused.
     """
-    if output.exists() and not force:
-        raise UsageError(
-            f"{output}: exists", hint="replace it with --force or name another with -o", slug="output-exists"
-        )
+    check_outputs([output], folder, force=force)
     if table:
         return _export_table(folder, output, wanted, request)
     made = _collect(folder, request)
     writers: dict[ExportFormat, Callable[[IO[bytes]], None]] = {
         ExportFormat.PERFETTO: lambda file: write_perfetto(file, made.source, made.placed, made.counters),
         ExportFormat.CHROME: lambda file: write_chrome(file, made.source, made.placed, made.counters),
-        ExportFormat.CSV: lambda file: write_csv(file, made.placed, made.counters),
-        ExportFormat.PARQUET: lambda file: write_parquet(file, made.placed, made.counters),
+        ExportFormat.CSV: lambda file: write_csv(file, made.source, made.placed, made.counters),
+        ExportFormat.PARQUET: lambda file: write_parquet(file, made.source, made.placed, made.counters),
     }
     size_b = _write(output, writers[wanted])
     slices = 0 if made.placed is None else int((made.placed.slices.group >= 0).sum())
@@ -129,6 +128,7 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
         source = ExportSource(
             name=" + ".join(mapped.trace_names),
             boundary=str(mapped.traces[0].channel.boundary),
+            provenance=str(weakest(trace.channel.provenance for trace in mapped.traces)),
             clock=mapped.clock,
             findings=(*mapped.findings, *mapped.map.findings),
         )

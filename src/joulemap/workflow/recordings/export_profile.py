@@ -57,6 +57,7 @@ def place_profile(
     source = ExportSource(
         name=names[index],
         boundary=str(trace.channel.boundary),
+        provenance=str(trace.channel.provenance),
         clock=clock,
         findings=tuple(
             Finding(slug=f["slug"], severity=Severity(f["severity"]), message=f["message"], span=f["span"] or "")

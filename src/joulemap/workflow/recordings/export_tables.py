@@ -10,7 +10,8 @@ from typing import IO, Any
 __all__ = ["write_table_csv", "write_table_parquet"]
 
 _TABLE = ("key", "count", "duration_s", "self_s", "energy_j", "energy_expanded_j", "self_j", "self_expanded_j", "share",
-          "mean_power_w", "resolution", "reason", "runs_needed")  # fmt: skip
+          "mean_power_w", "resolution", "reason", "runs_needed",
+          "provenance")  # fmt: skip
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         "self_j": own["value"],
         "self_expanded_j": own.get("expanded"),
         "mean_power_w": row["mean_power_w"]["value"],
+        "provenance": energy.get("provenance", "unavailable"),
     }
 
 
@@ -41,7 +43,7 @@ def write_table_parquet(file: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> N
     import pyarrow as pa  # noqa: PLC0415  0.2 s that only files should cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    words = ("key", "resolution", "reason")
+    words = ("key", "resolution", "reason", "provenance")
     kinds = [(key, pa.string() if key in words else pa.int64() if key == "count" else pa.float64()) for key in _TABLE]
     table = pa.Table.from_pylist([_flat(row) for row in rows], schema=pa.schema(kinds))
     pq.write_table(table, file, compression="zstd")

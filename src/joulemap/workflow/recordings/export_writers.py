@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.estimate import Provenance
 from joulemap.records.finding import Finding
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.report.perfetto.trace import ClockLine, CounterTrack, PerfettoScene, SliceFacts, SliceTrack, encode_trace
@@ -30,6 +31,7 @@ class ExportSource:
     Args:
         name: of the power.
         boundary: what it feeds.
+        provenance: how it was had: measured, simulated, estimated.
         clock: relation of the slices' clock to the power's; None when there are no slices.
         findings: of the bundle and of its map.
         marks: edges on the power's clock.
@@ -37,6 +39,7 @@ class ExportSource:
 
     name: str
     boundary: str
+    provenance: str
     clock: ClockMap | None
     findings: tuple[Finding, ...]
     marks: tuple[Marker, ...] = ()
@@ -54,7 +57,7 @@ def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices |
     name = source.name
     marks = [(max(mark.time_ns - base_ns, 0), f"{mark.name} {mark.direction}", "edge") for mark in source.marks]
     scene = PerfettoScene(
-        process=f"{name} ({source.boundary})",
+        process=f"{name} ({source.boundary}, {source.provenance})",
         names=placed.timeline.names if placed else (),
         resolutions=placed.words if placed else (),
         counters=(
@@ -123,7 +126,8 @@ def _clock_lines(clock: ClockMap | None, base_ns: int) -> tuple[ClockLine, ...]:
 def write_chrome(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes Chrome's trace format: a counter in W, slices with energy."""
     time_ns, power_w, _ = counters
-    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": source.name}}
+    process = f"{source.name} ({source.boundary}, {source.provenance})"
+    head = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": process}}
     file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n' + json.dumps(head).encode())
     if placed is not None:
         for track, name in enumerate(placed.timeline.tracks):
@@ -182,33 +186,38 @@ def _number(value: float) -> float | None:
 
 
 _ROW_GROUP = 1 << 20
-_COLUMNS = ("start_ns", "end_ns", "name", "track", "kind", "energy_j", "self_j", "energy_expanded_j", "resolution")
+_UNAVAILABLE = str(Provenance.UNAVAILABLE)
+_COLUMNS = ("start_ns", "end_ns", "name", "track", "kind", "energy_j", "self_j", "energy_expanded_j", "resolution",
+            "provenance")  # fmt: skip
 
 
-def write_csv(file: IO[bytes], placed: PlacedSlices | None, counters: Counters) -> None:
+def write_csv(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes the slices, or the samples where there is no timeline, as CSV; what is refused is empty."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as text:
         writer = csv.writer(text)
         if placed is None:
-            writer.writerow(("time_ns", "power_w", "energy_j"))
+            writer.writerow(("time_ns", "power_w", "energy_j", "provenance"))
             for at, watts, joules in zip(*(c.tolist() for c in counters), strict=True):
-                writer.writerow((at, "" if watts != watts else repr(watts), repr(joules)))  # noqa: PLR0124  as above
+                writer.writerow((at, "" if watts != watts else repr(watts), repr(joules), source.provenance))  # noqa: PLR0124  as above
         else:
             writer.writerow(_COLUMNS)
             for row in _slice_rows(placed):
+                row["provenance"] = _UNAVAILABLE if row["energy_j"] is None else source.provenance
                 writer.writerow(["" if row[key] is None else row[key] for key in _COLUMNS])
         text.seek(0)
         while block := text.read(1 << 20):
             file.write(block.encode())
 
 
-def write_parquet(file: IO[bytes], placed: PlacedSlices | None, counters: Counters) -> None:
+def write_parquet(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes the same as CSV as Parquet; what is refused is null."""
     import pyarrow as pa  # noqa: PLC0415  0.2 s that only files should cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     if placed is None:
         table = pa.table({"time_ns": counters[0], "power_w": counters[1], "energy_j": counters[2]})
+        told = pa.DictionaryArray.from_arrays(pa.array(np.zeros(table.num_rows, np.int32)), [source.provenance])
+        table = table.append_column("provenance", told)
         pq.write_table(table, file, compression="zstd")
         return
     timeline = placed.timeline
@@ -220,6 +229,7 @@ def write_parquet(file: IO[bytes], placed: PlacedSlices | None, counters: Counte
             ("track", timeline.track_index[part.row], timeline.tracks),
             ("kind", timeline.kind_index[part.row], timeline.kinds),
             ("resolution", part.resolution.astype(np.int32), placed.words),
+            ("provenance", np.isnan(part.energy_j).astype(np.int32), (source.provenance, _UNAVAILABLE)),
         ):
             columns[key] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array(words, pa.string()))
         for key, values in (

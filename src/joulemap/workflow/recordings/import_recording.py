@@ -67,6 +67,10 @@ class ImportRequest:
     formats: Mapping[str, str] = field(default_factory=dict)
 
 
+_ROLES = frozenset({"time", "power", "current", "voltage", "energy", "value", "ports"})
+"""What readers take of ``--column`` and ``--unit``; ``power:gpu`` names a rail."""
+
+
 @dataclass(slots=True)
 class SectionNames:
     """Names of sections, each used once."""
@@ -104,6 +108,7 @@ def import_recordings(
         FormatError: no reader knows a file, or it is damaged.
         SetupError: an extra is missing, or the output cannot be written.
     """
+    _check(request)
     run_id = uuid.uuid4().hex
     writer = BundleWriter(
         output,
@@ -138,12 +143,36 @@ def import_recordings(
     return document | {"bundle": str(output)}
 
 
+def _check(request: ImportRequest) -> None:
+    """Refuses what no reader would ever look at, and what would count a recording twice.
+
+    Raises:
+        UsageError: a role that no reader knows (``flag-form``), or a path that is given twice.
+    """
+    for flag, pairs in (("--column", request.options.columns), ("--unit", request.options.units)):
+        for role in pairs:
+            if role.partition(":")[0] not in _ROLES:
+                raise UsageError(
+                    f"{flag} {role}=...: no role is called {role!r}",
+                    hint=f"one of: {', '.join(sorted(_ROLES))}",
+                    slug="flag-form",
+                )
+    seen: set[Path] = set()
+    for path in request.paths:
+        whole = Path(os.path.realpath(path))
+        if whole in seen:
+            raise UsageError(
+                f"{path}: is given twice", hint="name each recording once: two would be summed", slug="flags-contradict"
+            )
+        seen.add(whole)
+
+
 def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) -> list[tuple[Path, Reader]]:
     """Returns each file or folder to read with its reader; a folder that no reader takes whole is read file by file."""
     named = formats.get(str(path), formats.get(""))
     if named is not None:
-        if not path.exists():
-            sniff_scores(path)  # raises what a missing file raises
+        if not path.is_file() and not path.is_dir():
+            sniff_scores(path)  # raises what a missing file, a pipe or a device raises
         return [(path, reader(named))]
     if not path.is_dir() or sniff_scores(path):
         return [(path, sniff(path))]

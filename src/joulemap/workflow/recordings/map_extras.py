@@ -155,8 +155,9 @@ def measure_per(laid: Laid, extras: MapExtras, name: str, work: WorkRequest) -> 
         return told
     latency_s = told["latency_s"]
     sleep: Quantity = Unavailable(reason="idle_not_recorded") if extras.idle is None else extras.idle.power_w
-    average: Quantity = Unavailable(reason="slices_outside_trace")
     each = told["energy_per_unit_j"]
+    unknown = each.get("reason") if isinstance(each, dict) else None
+    average: Quantity = Unavailable(reason=str(unknown or "slices_outside_trace"))
     if isinstance(each, dict) and each["value"] is not None and isinstance(latency_s, float):
         energy = Estimate(
             value=each["value"],

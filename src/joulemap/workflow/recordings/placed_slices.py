@@ -142,8 +142,9 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
     power_w = np.full(names, np.nan)
     for index, key in enumerate(timeline.names):
         row = rows.get(key)
-        if row is not None and isinstance(row.energy_j, Estimate) and row.energy_j.value:
-            relative[index] = row.energy_j.expanded / abs(row.energy_j.value)
+        if row is not None and isinstance(row.energy_j, Estimate):
+            if row.energy_j.value:  # of nothing no share is known
+                relative[index] = row.energy_j.expanded / abs(row.energy_j.value)
             way[index] = words.index(str(row.resolution))
             if row.resolution is Resolution.LEAST_SQUARES:  # samples do not tell its slices apart: by their duration
                 power_w[index] = row.energy_j.value / row.duration_s

@@ -161,6 +161,8 @@ def _hotspot(sections: RecordingSections) -> str:
 
 
 def _part(energy: Document, total: Document) -> str:
+    if not total["value"]:  # of nothing there is no share
+        return format_measured(energy, "J")
     share = format_share(energy["value"] / total["value"], energy["expanded"] / abs(total["value"]))
     return f"{share} ({format_measured(energy, 'J')})"
 
