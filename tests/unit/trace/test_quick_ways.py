@@ -31,7 +31,7 @@ def test_time_in_rows_is_that_of_each_row_by_itself(step_ns: float) -> None:
         bounds = np.sort(rng.uniform(-50.0, 400.0, 2 * count)).round()
         row = rng.integers(0, 3, count)
         laid = Stretches(start_ns=bounds[::2], end_ns=bounds[1::2], row=row, inside_s=np.zeros((3, 3)))
-        edges_ns = 10.0 + step_ns * np.arange(31)
+        edges_ns = 10.0 + step_ns * np.arange(31, dtype=np.float64)
         time_ns = np.empty((30, 4))
         _share(laid, edges_ns, time_ns)
         alone = [np.diff(_elapsed(*laid.of(k), edges_ns)) for k in range(3)]
