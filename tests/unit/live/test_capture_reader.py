@@ -341,6 +341,16 @@ def test_two_meters_of_one_thing_are_compared_and_one_counts(tmp_path: Path) -> 
     assert recording.metadata["began"].startswith("2001-09-09")
 
 
+def test_two_devices_of_one_driver_are_added_and_never_taken_as_one() -> None:
+    cards = [
+        CaptureStream(meter=f"nvml:{at}", driver="nvml", period_s=0.1, domains=(replace(COUNTER, name="energy"),))
+        for at in range(2)
+    ]
+    header = two_meters(*cards)
+    assert list_twins(header) == ()
+    assert list_overlaps(header) == ()
+
+
 def test_a_log_keeps_few_findings_of_one_kind() -> None:
     log = FindingLog(keep=2)
     for k in range(5):

@@ -49,10 +49,14 @@ def list_overlaps(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
 
 
 def list_twins(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of channels of two meters that measure one thing; the stronger provenance first."""
+    """Returns pairs of channels of two meters that measure one thing; the stronger provenance first.
+
+    Two meters of one driver are two devices (two graphics cards, two hosts): they are never one thing.
+    """
+    drivers = {stream.meter: stream.driver for stream in header.streams}
     pairs: list[tuple[str, str]] = []
     for (first, own, a), (second, other, b) in combinations(_list_domains(header), 2):
-        if own == other or a.boundary is not b.boundary:
+        if drivers[own] == drivers[other] or a.boundary is not b.boundary:
             continue
         if a.boundary in _WHOLE or a.name == b.name:
             stronger = _STRENGTH[a.provenance] <= _STRENGTH[b.provenance]
