@@ -162,7 +162,9 @@ def test_rails_are_exported_one_by_one(tmp_path: Path) -> None:
     assert call("import", write_rails(tmp_path), "-o", bundle).code == 0
     called = call("export", bundle, "--to", "csv", "-o", tmp_path / "soc.csv", "--trace", "VDD_SOC")
     assert called.code == 0, called.err
-    assert (tmp_path / "soc.csv").read_text().splitlines()[0] == "time_ns,power_w,energy_j"
+    head, first = (tmp_path / "soc.csv").read_text().splitlines()[:2]
+    assert head == "time_ns,power_w,energy_j,provenance"
+    assert first.endswith(",measured_sampled")
 
 
 def test_a_profile_takes_a_grouping_and_nothing_else(tmp_path: Path) -> None:
