@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import subprocess
 import threading
@@ -38,11 +39,9 @@ def _tree(root: int) -> list[int]:
         found += fresh
         below = []
         for pid in fresh:
-            for task in Path(f"/proc/{pid}/task").glob("*/children"):
-                try:
+            with contextlib.suppress(OSError, ValueError):  # a process may end while it is looked at
+                for task in Path(f"/proc/{pid}/task").glob("*/children"):
                     below += [int(child) for child in task.read_text().split()]
-                except (OSError, ValueError):
-                    continue
         fresh = below
     return found
 
