@@ -23,8 +23,6 @@ from joulemap.workflow.watch.watching import Watch, describe_domains
 
 __all__ = ["command"]
 
-_STALE_S = 3.0
-
 
 @click.command("watch", context_settings={"show_default": True})
 @meter_options
@@ -60,8 +58,7 @@ def command(
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # the way to end it
         watch = stack.enter_context(Watch(meters, rate_hz=rate))
         if port is not None:
-            endpoint = stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen))
-            tell(f"metrics at http://{listen}:{endpoint.port}/metrics\n")
+            tell(f"metrics at {stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen)).url}\n")
         views = _views(watch, interval, interval if once else seconds)
         if invocation.json:
             for elapsed_s, domains in views:
@@ -104,7 +101,7 @@ def _row(domain: DomainNow) -> WatchedDomain:
         energy_j=domain.energy_j,
         boundary="" if domain.domain.boundary is None else str(domain.domain.boundary),
         provenance=str(domain.domain.provenance),
-        stale=not signal and domain.stale_s > _STALE_S,
+        stale=domain.stale,
         peak=domain.peak_w,
     )
 
