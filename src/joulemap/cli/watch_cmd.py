@@ -62,7 +62,8 @@ def command(
         views = _views(watch, interval, interval if once else seconds)
         if invocation.json:
             for elapsed_s, domains in views:
-                write_result(json.dumps(_document(elapsed_s, domains), allow_nan=False) + "\n")
+                if not write_result(json.dumps(_document(elapsed_s, domains), allow_nan=False) + "\n"):
+                    break  # nobody reads it any more
         else:
             _show(views, Style(color=invocation.color(sys.stdout), unicode=is_unicode(sys.stdout)), once=once)
     return 0
@@ -81,7 +82,8 @@ def _views(watch: Watch, interval_s: float, seconds: float) -> Iterator[tuple[fl
 def _show(views: Iterator[tuple[float, Sequence[DomainNow]]], style: Style, *, once: bool) -> None:
     if once or not sys.stdout.isatty():
         for _, domains in views:
-            write_result(render_watch([_row(domain) for domain in domains], style=style))
+            if not write_result(render_watch([_row(domain) for domain in domains], style=style)):
+                return
         return
     from rich.console import Console  # noqa: PLC0415  only a terminal needs it
     from rich.live import Live  # noqa: PLC0415  as above

@@ -7,10 +7,13 @@ import json
 import math
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -246,3 +249,13 @@ def test_an_endpoint_that_takes_nothing_is_told_and_is_no_success(monkeypatch: p
     sender.note(taken=False)
     sender.require()  # what was delivered once is no error
     assert sender.failed == 1
+
+
+def test_a_watch_ends_with_its_reader(tmp_path: Path) -> None:
+    watch = f"{sys.executable} -m joulemap watch --meter simulated --interval 0.05"
+    for flags in ("", " --json"):
+        script = f"set -o pipefail; {watch}{flags} | head -n 2"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")

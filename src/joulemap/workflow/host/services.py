@@ -31,10 +31,10 @@ def open_services(request: HostRequest) -> tuple[Runtime, MeterAccess]:
         SetupError: the runtime is not installed (``missing-extra``), or no meter can be read (``no-live-meter``).
     """
     chosen = choose_runtime(request.runtime, request.session.model)
-    _require_file(request.session.model)
     if chosen.traits.simulated:
         host = VirtualHost()
         return SimulatedRuntime(host, seed=request.seed), simulated_access(host, seed=request.seed, rest=host.rest)
+    _require_file(request.session.model)
     chosen.version()
     if request.meters == (_SIMULATED,):
         activity = ActivityHost()
