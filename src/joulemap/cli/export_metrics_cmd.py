@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 
 import click
 
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, output_options
 from joulemap.cli.live_options import endpoint_options, meter_options, seconds_option
-from joulemap.cli.streams import tell
+from joulemap.cli.streams import tell, write_result
 from joulemap.errors import UsageError
 from joulemap.workflow.watch.exposition import MetricsEndpoint
 from joulemap.workflow.watch.telemetry import OtlpSender, open_otlp_sender, register_instruments
-from joulemap.workflow.watch.watching import Watch
+from joulemap.workflow.watch.watching import Watch, describe_domains
 
 __all__ = ["command"]
 
@@ -62,10 +64,22 @@ def command(
             stack.callback(sender.close)
             register_instruments(watch.refresh, sender.provider)
             tell(f"sending to {sender.endpoint}\n")
-        _go_on(watch, sender, seconds)
+        with contextlib.suppress(KeyboardInterrupt):
+            _go_on(watch, sender, seconds)
+        if invocation.json:
+            write_result(json.dumps(_document(watch, sender), allow_nan=False) + "\n")
     if sender is not None:
         sender.require()
     return 0
+
+
+def _document(watch: Watch, sender: OtlpSender | None) -> dict[str, object]:
+    return {
+        **document_head("joulemap.export-metrics"),
+        "elapsed_s": watch.elapsed_s,
+        "otlp": None if sender is None else {"endpoint": sender.endpoint, "delivered": sender.delivered},
+        "domains": describe_domains(watch.refresh()),
+    }
 
 
 def _go_on(watch: Watch, sender: OtlpSender | None, seconds: float) -> None:

@@ -27,6 +27,7 @@ from joulemap.workflow.watch.exposition import MetricsEndpoint, render_expositio
 from joulemap.workflow.watch.telemetry import open_otlp_sender, register_instruments
 from joulemap.workflow.watch.watching import describe_domains
 from live_captures import COUNTER, POWER, SIGNAL, header_of
+from program import call
 
 S = 10**9
 
@@ -259,3 +260,15 @@ def test_a_watch_ends_with_its_reader(tmp_path: Path) -> None:
             ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
         )
         assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
+
+
+def test_exported_figures_are_a_document_at_the_end() -> None:
+    done = call("export-metrics", "--meter", "simulated:mean_w=20", "--prometheus", "0", "--seconds", "1", "--json")
+    assert done.code == 0
+    assert done.err.startswith("metrics at http://127.0.0.1:")
+    document = done.json
+    assert document["schema"] == "joulemap.export-metrics"
+    assert document["otlp"] is None
+    (domain,) = document["domains"]
+    assert domain["power_w"] == pytest.approx(20.0, rel=0.05)
+    assert domain["provenance"] == "simulated"
