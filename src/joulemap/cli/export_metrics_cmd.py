@@ -55,6 +55,7 @@ def command(
             "export-metrics: nothing to offer to", hint="give --prometheus PORT, --otlp, or both", slug="no-output"
         )
     sender = open_otlp_sender(interval) if otlp else None
+    document = {**document_head("joulemap.export-metrics"), "elapsed_s": 0.0, "otlp": None, "domains": []}
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # the way to end it
         watch = stack.enter_context(Watch(meters, rate_hz=rate))
@@ -66,20 +67,13 @@ def command(
             tell(f"sending to {sender.endpoint}\n")
         with contextlib.suppress(KeyboardInterrupt):
             _go_on(watch, sender, seconds)
-        if invocation.json:
-            write_result(json.dumps(_document(watch, sender), allow_nan=False) + "\n")
+        document["elapsed_s"], document["domains"] = watch.elapsed_s, describe_domains(watch.refresh())
     if sender is not None:
         sender.require()
+        document["otlp"] = {"endpoint": sender.endpoint, "delivered": sender.delivered}
+    if invocation.json:
+        write_result(json.dumps(document, allow_nan=False) + "\n")
     return 0
-
-
-def _document(watch: Watch, sender: OtlpSender | None) -> dict[str, object]:
-    return {
-        **document_head("joulemap.export-metrics"),
-        "elapsed_s": watch.elapsed_s,
-        "otlp": None if sender is None else {"endpoint": sender.endpoint, "delivered": sender.delivered},
-        "domains": describe_domains(watch.refresh()),
-    }
 
 
 def _go_on(watch: Watch, sender: OtlpSender | None, seconds: float) -> None:
