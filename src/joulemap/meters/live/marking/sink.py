@@ -12,12 +12,15 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic_ns
 from typing import Final
 
 from joulemap.records.live.mark_layout import END, FOLDER_VARIABLE, NAME, PARENT, SLOTS, START, THREAD, WORDS
 
 __all__ = ["LIVE", "MarkSink", "Segment", "current_sink", "install_sink"]
 
+_RETRY_NS: Final = 500_000_000
+"""A full disk is asked again no sooner: the program under test must not spend its time on that."""
 _SIZE_B: Final = SLOTS * WORDS * 8
 _serials: Final = itertools.count(1)
 
@@ -44,6 +47,7 @@ class MarkSink:
         self.pid = os.getpid()
         self.names: dict[str, int] = {}
         self.lost = 0
+        self._retry_ns = 0
         self.token = f"{self.pid}-{uuid.uuid4().hex[:8]}"
         self._files = 0
         self._lock = threading.Lock()
@@ -91,9 +95,13 @@ class MarkSink:
         None when the disk has no room for another: the mark is lost and counted, the program goes on.
         """
         while True:  # other threads may fill what has just been made
+            if self.segment is full and monotonic_ns() < self._retry_ns:
+                self.lost += 1
+                return None
             try:
                 full = self.grow(full)
             except OSError:
+                self._retry_ns = monotonic_ns() + _RETRY_NS
                 self.lost += 1
                 return None
             words, claim, base, names = full
