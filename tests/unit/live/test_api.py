@@ -267,6 +267,16 @@ def test_people_read_what_a_figure_is_and_no_digit_too_many() -> None:
     assert str(joulemap.measure()).endswith("not available (not_ended)")
 
 
+def test_marks_of_many_names_do_not_keep_the_reader_waiting() -> None:
+    with joulemap.measure(meters=[METER]) as m:
+        for k in range(4000):
+            with joulemap.mark(f"step {k}"):
+                pass
+    assert m.recording is not None
+    assert "4001 names: rows() has them" in str(m)
+    assert "rows() has them" in m._repr_html_()
+
+
 def test_annotations_of_nvtx_become_marks() -> None:
     nvtx = pytest.importorskip("nvtx")
     enter, over = nvtx.annotate.__enter__, nvtx.annotate.__call__

@@ -24,6 +24,8 @@ from joulemap.workflow.record.save import open_writer, write_recording
 __all__ = ["Measured", "render_html", "render_text", "save_measurement"]
 
 _SHOWN = 20
+_QUICK = 10_000_000
+"""Marks times names whose energies are found while somebody waits for the text."""
 
 
 class Measured(Protocol):
@@ -119,6 +121,9 @@ def _marks(measured: Measured) -> list[tuple[str, str, str, str]]:
         return []
     if not measured.domains:
         return []
+    timeline = recording.timelines[0]
+    if len(timeline) * len(timeline.names) > _QUICK:
+        return [(f"{len(timeline.names)} names: rows() has them", f"{len(timeline)}", "", "")]
     rows = sorted(measured.rows(), key=lambda row: -row.duration_s)
     shown = [(r.key, str(r.count), format_duration(r.duration_s), _figure(r.energy_j, "J")) for r in rows[:_SHOWN]]
     more = len(rows) - _SHOWN
