@@ -273,7 +273,7 @@ def test_marks_of_many_names_do_not_keep_the_reader_waiting() -> None:
             with joulemap.mark(f"step {k}"):
                 pass
     assert m.recording is not None
-    assert "4001 names: rows() has them" in str(m)
+    assert "4000 names: rows() has them" in str(m)
     assert "rows() has them" in m._repr_html_()
 
 
