@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,40 @@ def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Pa
                 assert energy_j == pytest.approx(truth_j, abs=0.02 * truth_j)
     overlaps = {d["name"]: d["overlaps"] for d in document["domains"]}  # type: ignore[attr-defined]
     assert any(overlaps.values())
+
+
+def test_the_headline_is_the_package_or_what_was_asked_for(tmp_path: Path) -> None:
+    with FakeTree(TreePlan(wave=PowerWave(mean_w=60.0))) as tree:
+        meter = ("--meter", f"powercap:root={tree.root},proc={tree.root}")
+
+        def headline(*flags: str) -> dict[str, Any]:
+            done = record(*meter, *flags, "--json", "--force", "-o", "r.jm", "--", "sleep", "0.6", cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            return document_of(done)
+
+        alone = headline()
+        assert alone["energy_of"] == ["powercap:package-0"]
+        assert alone["energy_j"]["boundary"] == "package"
+        assert alone["headline"]["left_out"] == ["powercap:package-0/dram"]
+        assert "domains_chosen" in {finding["slug"] for finding in alone["findings"]}
+        assert call("map", tmp_path / "r.jm", "--json").json["traces"] == ["powercap-package-0"]
+        whole = headline("--headline", "sum")
+        assert whole["energy_of"] == ["powercap:package-0", "powercap:package-0/dram"]
+        assert "boundary" not in whole["energy_j"]
+        assert whole["headline"]["boundary"] == "package + rail"
+        each = {domain["name"]: domain["energy_j"]["value"] for domain in whole["domains"]}
+        assert whole["energy_j"]["value"] == pytest.approx(each["powercap:package-0"] + each["powercap:package-0/dram"])
+        assert headline("--headline", "powercap:package-0/core")["energy_j"]["boundary"] == "rail"
+        for flags, word in (
+            (("powercap:package-0", "powercap:package-0/core"), "domains-overlap"),
+            (("powercap:package-9",), "domain-unknown"),
+            (("sum", "powercap:package-0"), "flags-contradict"),
+        ):
+            named = [part for name in flags for part in ("--headline", name)]
+            refused = record(*meter, *named, "-o", "n.jm", "--", "touch", "ran", cwd=tmp_path)
+            assert refused.returncode == 2
+            assert word in refused.stderr
+    assert leftovers(tmp_path) == ["r.jm"]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,13 @@ _UNMEASURED = PowerError.exit_code
     default=str(Priority.NORMAL),
     help="Of the sampling process, as far as the system grants it.",
 )
+@click.option(
+    "--headline",
+    multiple=True,
+    metavar="NAME|sum",
+    help="Domain that the total is made of; given again, their sum. sum: all that no other contains. Default: those of "
+    "the widest boundary.",
+)
 @click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")
 @output_options
 @click.pass_context
@@ -67,6 +74,7 @@ def command(  # noqa: PLR0913  one argument a flag
     baseline: float,
     measure_overhead: bool,
     priority: str,
+    headline: tuple[str, ...],
     keep_capture: bool,
 ) -> int:
     """Measure the energy of a command: joulemap record -- COMMAND...
@@ -88,6 +96,7 @@ def command(  # noqa: PLR0913  one argument a flag
         priority=Priority(priority),
         force=force,
         keep=keep_capture,
+        headline=headline,
     )
     line = _Line(invocation)
     try:

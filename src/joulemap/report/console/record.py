@@ -70,7 +70,9 @@ def render_record(document: Mapping[str, Any], *, style: Style) -> str:
 
 def _of(document: Mapping[str, Any]) -> str:
     names = document["energy_of"]
-    return f"  ({' + '.join(names)})" if len(names) > 1 else ""
+    if not names or len(document["domains"]) < 2:
+        return ""
+    return printable(f"  ({' + '.join(names)}; {document['headline']['boundary']})")
 
 
 def _domain(domain: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from joulemap.records.finding import Finding, Severity
 from joulemap.records.live.domain import DomainReading, MeterCandidate
 from joulemap.records.live.mark_layout import FOLDER_VARIABLE
 from joulemap.workflow.record.command import CommandEnd, list_survivors, run_command
+from joulemap.workflow.record.headline import check_headline
 from joulemap.workflow.record.live_power import LivePower
 from joulemap.workflow.record.request import LiveLine, Recorded, RecordRequest
 from joulemap.workflow.record.save import RecordBundle
@@ -56,10 +57,11 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
 
     Raises:
         SetupError: no meter can be read, or the output cannot be written; nothing has run then.
-        UsageError: no such program, meter or option, or the output exists; nothing has run then.
+        UsageError: no such program, meter, domain or option, or the output exists; nothing has run then.
     """
     candidates = find_meters(request.meters)
     _require_power(candidates)
+    check_headline(request.headline, candidates)
     _require_program(request.command[0])
     with (
         RecordBundle(request) as bundle,
@@ -82,6 +84,7 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
                 plain=tuple(runs.plain),
                 baselines=tuple(runs.baselines),
                 findings=tuple(runs.findings),
+                headline=request.headline,
             )
             document = bundle.write(recorded, session)
         except KeyboardInterrupt:

@@ -28,6 +28,7 @@ class RecordRequest:
         priority: of the sampling process.
         force: replace a bundle that is there.
         keep: leave the capture beside the bundle.
+        headline: domains whose sum is the headline, or ``sum`` alone; empty for those of the widest boundary.
     """
 
     command: tuple[str, ...]
@@ -40,6 +41,7 @@ class RecordRequest:
     priority: Priority = Priority.NORMAL
     force: bool = False
     keep: bool = False
+    headline: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class Recorded:
         plain: of the runs without sampling, in the order of their partners.
         baselines: begin and end, ns.
         findings: of the command and of the recording as a whole.
+        headline: as asked for.
     """
 
     recording: Recording
@@ -80,3 +83,4 @@ class Recorded:
     plain: tuple[CommandEnd, ...] = ()
     baselines: tuple[tuple[int, int], ...] = ()
     findings: tuple[Finding, ...] = ()
+    headline: tuple[str, ...] = ()
