@@ -17,7 +17,7 @@ from joulemap.formats.ground.building import FindingLog, sources_of
 from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
 from joulemap.formats.live.marks import place_marks, read_marks
-from joulemap.formats.live.overlaps import list_overlaps, say_disagreements
+from joulemap.formats.live.overlaps import list_overlaps, say_disagreements, say_machines
 from joulemap.formats.live.powers import power_trace
 from joulemap.formats.live.quality import describe_sampling
 from joulemap.formats.live.segments import Capture, read_capture
@@ -87,6 +87,7 @@ class CaptureReader:
                 hint="Record again, for longer; joulemap meters says whether the meter can be read.",
                 slug="recording-empty",
             )
+        say_machines(capture.header, log)
         say_disagreements(traces, capture.header, log)
         timeline, frames = _read_marks(path, traces, log)
         names = {trace.channel.name for trace in traces}

@@ -77,6 +77,7 @@ def _of(document: Mapping[str, Any]) -> str:
 
 def _domain(domain: Mapping[str, Any]) -> str:
     inside = f", inside {', '.join(domain['overlaps'])}" if domain["overlaps"] else ""
+    inside += f", of {domain['machine']}" if domain["machine"] else ""
     energy, power = domain["energy_j"], domain["average_power_w"]
     return printable(
         f"    {domain['name']:<28} {_figure(energy, 'J'):<26} {_figure(power, 'W'):<22}"

@@ -181,6 +181,7 @@ def _describe_domains(
                 "name": name,
                 "meter": meter,
                 "boundary": str(domain.boundary),
+                "machine": domain.machine or None,
                 "energy_j": (estimate_energy([part]) if part else nothing).to_json(),
                 "energy_above_idle_j": (estimate_above_idle([part]) if part else nothing).to_json(),
                 "average_power_w": (estimate_mean_power([part]) if part else nothing).to_json(),

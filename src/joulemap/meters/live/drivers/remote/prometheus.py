@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from joulemap.errors import UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.http_text import check_url, fetch_text
-from joulemap.meters.live.ground.options import check_options, number_option
+from joulemap.meters.live.ground.options import check_options, machine_option, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -29,7 +29,7 @@ __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters", "parse_exposi
 SUMMARY = "energy and power of a Prometheus exporter (node_exporter, Kepler, Scaphandre, dcgm-exporter, Triton)"
 EXAMPLE = "prometheus:url=http://192.0.2.7:9100/metrics"
 _NAME = "prometheus"
-_OPTIONS = ("url", "every_s", "timeout_s", "metric")
+_OPTIONS = ("url", "every_s", "timeout_s", "metric", "machine")
 _LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _UNIT = re.compile(r"_(micro|milli|kilo)?(joules|watts)(?:_total)?$")
@@ -83,7 +83,8 @@ def build_meter(address: MeterAddress) -> PacedMeter:
 
     Args:
         address: ``url`` of the exporter; ``every_s`` between questions (1); ``timeout_s`` (5); ``metric``, a regular
-            expression that a series' name must match: then also the exporter's estimates for processes are taken.
+            expression that a series' name must match: then also the exporter's estimates for processes are taken;
+            ``machine`` that it tells of (default: the one that answers).
 
     Raises:
         UsageError: an option is wrong or ``url`` is missing (``meter-option``).
@@ -108,7 +109,9 @@ def build_meter(address: MeterAddress) -> PacedMeter:
             known.update({name: _within(domain, alone) for name, domain in alone.items()})
         return {name: (known.get(name, domain), value) for name, (domain, value) in found.items()}
 
-    return PacedMeter(address, f"{_NAME}:{urllib.parse.urlsplit(url).netloc or url}", ask, every_s=every_s)
+    split = urllib.parse.urlsplit(url)
+    machine = machine_option(address, split.hostname or "")
+    return PacedMeter(address, f"{_NAME}:{split.netloc or url}", ask, every_s=every_s, machine=machine)
 
 
 def parse_exposition(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
