@@ -13,6 +13,7 @@ from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.live.overlaps import list_overlaps, list_twins
+from joulemap.meters.live.sampling.writer import encode_note
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
 from joulemap.records.live.capture_layout import MAGIC, BlockKind, ClockReading, encode_block, encode_clocks
 from joulemap.records.recording import Recording
@@ -70,6 +71,37 @@ def test_readings_that_fail_are_bridged_exactly(tmp_path: Path) -> None:
     assert energy_j(trace, 1.0, 5.9) == pytest.approx(49 * STEP_UJ * 1e-6)
     assert slugs(recording) == ["readings_failed"]
     assert trace.lost_samples == 0
+
+
+BACK = encode_note("meter_back", "m was opened again", 4 * 10**9 - 5000, 0)
+OTHER = encode_note("meter_back", "n was opened again", 4 * 10**9 - 5000, 1)
+
+
+@pytest.mark.parametrize(
+    ("before_uj", "after_uj", "note", "lost"),
+    [
+        (0.0, 0.0, BACK, False),  # it went on counting
+        (2.0**32 - 25.5 * STEP_UJ, 2.0**32 - 25.5 * STEP_UJ, BACK, False),  # it passed its end meanwhile
+        (2.0**32 - 150 * STEP_UJ, -30 * STEP_UJ, BACK, True),  # it began anew: 267 W as a wrap, where 20 W are usual
+        (2.0**32 - 150 * STEP_UJ, -30 * STEP_UJ, b"", True),  # the same, by a file that was looked for again
+        (0.0, -10 * STEP_UJ, BACK, True),  # it began anew and is above what it was: 2 W
+        (0.0, -10 * STEP_UJ, b"", False),  # nobody lost it: it may have drawn little
+        (0.0, -10 * STEP_UJ, OTHER, False),
+    ],
+)
+def test_a_counter_that_comes_back_is_bridged_when_it_went_on_and_a_gap_when_it_began_anew(
+    before_uj: float, after_uj: float, note: bytes, lost: bool, tmp_path: Path
+) -> None:
+    raw = ramp(60)
+    raw[:20] += before_uj
+    raw[20:] += after_uj
+    raw %= 2.0**32
+    raw[20:30] = np.nan
+    recording = read_bytes(capture_bytes(raw, blocks=[note] if note else []), tmp_path)
+    assert ("counter_lost" in slugs(recording)) == lost
+    trace = only(recording)
+    assert trace.lost_samples == int(lost)
+    assert float(trace.power_w.max()) == pytest.approx(20.0)
 
 
 def test_a_counter_that_is_reset_leaves_a_gap_and_never_a_number(tmp_path: Path) -> None:

@@ -119,8 +119,10 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
     slept_ns = say_clock_steps(capture.clocks, log)
     traces: list[EnergyTrace] = []
     lanes: list[Lane] = []
-    for stream, rows in zip(capture.header.streams, capture.rows, strict=True):
+    for number, (stream, rows) in enumerate(zip(capture.header.streams, capture.rows, strict=True)):
         ordered = _in_order(rows, stream.meter, log)
+        backs = [note.at_ns for note in capture.notes if note.slug == "meter_back" and note.stream == number]
+        reopened_ns = np.array(backs, np.int64)
         for column, domain in enumerate(stream.domains):
             name = qualify(stream.meter, domain.name)
             raw = ordered.raw[:, column]
@@ -138,6 +140,7 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
                 raw=raw,
                 period_s=stream.period_s,
                 slept_ns=slept_ns,
+                reopened_ns=reopened_ns,
             )
             make = counter_trace if domain.reading is DomainReading.ENERGY_COUNTER else power_trace
             with np.errstate(over="ignore", invalid="ignore"):  # a damaged number overflows to a missing value

@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -82,9 +83,9 @@ class _Capture:
         self.streams: list[MeterStream] = []
         self.rows = 0
 
-    def note(self, slug: str, message: str, at_ns: int) -> None:
+    def note(self, stream: int, slug: str, message: str, at_ns: int) -> None:
         if self.writer is not None:
-            self.writer.note(slug, message, at_ns)
+            self.writer.note(slug, message, at_ns, stream)
         _answer({"note": slug, "message": message})
 
     def flush(self) -> None:
@@ -188,7 +189,7 @@ def _open_streams(plan: SamplingPlan, capture: _Capture) -> CaptureHeader:
                 every=every,
                 capacity=max(64, int(4 * plan.flush_s * plan.rate_hz / every) + 16),
                 reopen=open_meter,
-                note=capture.note,
+                note=partial(capture.note, number),
                 now_ns=time.monotonic_ns,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,12 +13,16 @@ from joulemap.errors import JoulemapError, PowerError
 from joulemap.meters.live.base import LiveMeter
 from joulemap.meters.live.sampling.ring import RingWriter
 from joulemap.records.live.capture_layout import SampleRows
-from joulemap.records.live.domain import MeterAddress
+from joulemap.records.live.domain import LiveDomain, MeterAddress
 
-__all__ = ["MeterStream"]
+__all__ = ["MeterStream", "match_domains"]
 
 _REOPEN_NS: Final = 1_000_000_000
+_PATIENCE_NS: Final = 10_000_000_000
+"""How long a meter that came back in part may take for the rest: drivers load one after the other."""
 _LONGEST_NS: Final = 0xFFFFFFFF
+
+_SAME: Final = ("reading", "unit", "scale", "modulus", "boundary", "provenance", "machine", "source")
 
 Note = Callable[[str, str, int], None]
 
@@ -65,7 +69,10 @@ class MeterStream:
         self._took_ns = np.empty(capacity, np.uint32)
         self._raw = np.empty((capacity, len(self.domains)), np.float64)
         self._row: NDArray[np.float64] = np.empty(len(self.domains), np.float64)
-        self._tried_ns = 0
+        self._tried_ns = self._lost_ns = self._partial_ns = 0
+        self._told: str | None = None
+        self._columns: NDArray[np.intp] | None = None
+        self._other = np.empty(0)
         self._failing = False
         self.ring: RingWriter | None = None
         self.overrun = 0
@@ -121,11 +128,16 @@ class MeterStream:
 
     def _read_row(self, meter: LiveMeter, row: NDArray[np.float64], at_ns: int) -> None:
         try:
-            meter.read(row)
+            if self._columns is None:
+                meter.read(row)
+            else:
+                meter.read(self._other)
+                row[:] = np.where(self._columns >= 0, self._other[self._columns], np.nan)
         except PowerError as error:
             row.fill(np.nan)
             self._meter = None
-            self._tried_ns = at_ns
+            self._tried_ns = self._lost_ns = at_ns
+            self._partial_ns, self._told = 0, None
             self._note("meter_lost", f"{self.name}: {error.message}", at_ns)
             meter.close()
         except (OSError, ValueError, JoulemapError) as error:
@@ -144,10 +156,44 @@ class MeterStream:
             meter = self._reopen(self._address)
         except (OSError, ValueError, JoulemapError):
             return
-        if meter.domains != self.domains:
-            self._note("meter_changed", f"{self.name} came back with other domains; it stays lost", at_ns)
-            self._tried_ns = 1 << 62
+        columns, differs = match_domains(self.domains, meter.domains)
+        missing = [domain.name for domain, at in zip(self.domains, columns, strict=True) if at < 0]
+        if len(missing) == len(self.domains):
+            meter.close()
+            if differs != self._told:
+                self._told = differs
+                what = f"{self.name} came back as something else ({differs}); it stays lost until it is as it was"
+                self._note("meter_changed", what, at_ns)
+            return
+        self._partial_ns = self._partial_ns or at_ns
+        if missing and at_ns - self._partial_ns < _PATIENCE_NS:
             meter.close()
             return
         self._meter = meter
-        self._note("meter_back", f"{self.name} could be opened again", at_ns)
+        same = columns == list(range(len(meter.domains)))
+        self._columns = None if same else np.array(columns, np.intp)
+        self._other = np.empty(len(meter.domains))
+        if missing:
+            what = f"{self.name} came back in part ({differs}); {', '.join(missing)} stays lost"
+            self._note("meter_changed", what, at_ns)
+        self._note("meter_back", f"{self.name} was opened again after {(at_ns - self._lost_ns) * 1e-9:.3g} s", at_ns)
+
+
+def match_domains(before: Sequence[LiveDomain], after: Sequence[LiveDomain]) -> tuple[list[int], str]:
+    """Returns where each domain is found again, -1 for one that is not, and what differs, in words.
+
+    A domain is the same when its name, its device and what its numbers mean are: a counter with its modulus. Limits,
+    periods and accuracy may have been declared anew.
+    """
+    at = {domain.name: number for number, domain in enumerate(after)}
+    columns, words = [], []
+    for domain in before:
+        number = at.get(domain.name, -1)
+        changed = [] if number < 0 else [key for key in _SAME if getattr(domain, key) != getattr(after[number], key)]
+        if number < 0:
+            words.append(f"no {domain.name}")
+        elif changed:
+            key = changed[0]
+            words.append(f"{domain.name}: {key} {getattr(after[number], key)}, not {getattr(domain, key)}")
+        columns.append(-1 if changed else number)
+    return columns, "; ".join(words)
