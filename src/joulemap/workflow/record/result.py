@@ -19,6 +19,7 @@ from joulemap.analysis.recorded.energies import (
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
 from joulemap.analysis.recorded.headline import SUM, Headline, choose_headline
 from joulemap.analysis.recorded.runs import DomainRuns, Window, measure_runs
+from joulemap.analysis.recorded.work import measure_unit
 from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.finding import Finding, Severity, Validity
 from joulemap.records.live.capture_header import CaptureHeader, qualify
@@ -112,9 +113,29 @@ def describe_record(
         "command": _describe_command(argv, recorded.ends),
         "sampler": _describe_sampler(recording.metadata),
     }
+    if recorded.server:
+        document["work"] = _describe_work(recorded, chosen, mixed=mixed)
     if recorded.plain:
         document["overhead"] = _describe_overhead(recorded, parts, header)
     return document, validity
+
+
+def _describe_work(recorded: Recorded, chosen: Sequence[DomainRuns], *, mixed: bool) -> dict[str, object]:
+    """Returns what the server counted, and the energy of the headline per unit of it."""
+    units = []
+    for unit in recorded.units:
+        figures = measure_unit(chosen, unit, mixed=mixed)
+        units.append(
+            {
+                "unit": unit.name,
+                "metric": unit.metric,
+                "counts": list(unit.counts),
+                "energy_per_unit_j": figures.energy_j.to_json(),
+                "energy_above_idle_per_unit_j": figures.above_idle_j.to_json(),
+                "units_per_s": figures.per_s.to_json(),
+            }
+        )
+    return {"server": recorded.server, "units": units}
 
 
 def _declared(header: CaptureHeader) -> list[tuple[str, LiveDomain, str]]:
