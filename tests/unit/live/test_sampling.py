@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -475,18 +478,35 @@ def test_a_header_survives_the_trip_and_a_newer_one_is_refused() -> None:
         CaptureHeader.from_json(document)
 
 
+def test_a_short_slice_is_asked_for_and_leaves_policy_and_nice_alone() -> None:
+    code = (
+        "import os\n"
+        "from joulemap.meters.live.sampling.plan import Priority\n"
+        "from joulemap.meters.live.sampling.scheduling import request_short_slice, take_priority\n"
+        "before = os.nice(0), os.sched_getscheduler(0), os.sched_getaffinity(0)\n"
+        "granted = request_short_slice(), request_short_slice()\n"
+        "print(*granted, take_priority(Priority.NORMAL))\n"
+        "assert before == (os.nice(0), os.sched_getscheduler(0), os.sched_getaffinity(0))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() in (["True", "True", "normal"], ["False", "False", "normal"])
+    linux = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
+    if linux and tuple(map(int, platform.release().split(".")[:2])) >= (6, 12):
+        assert done.stdout.startswith("True")
+
+
 def test_a_live_reader_sees_each_row_once_and_counts_what_it_missed() -> None:
     memory = open_ring_memory()
     writer = RingWriter(memory, [1, 2], 8)
     reader = RingReader(memory, [1, 2], 8)
     for k in range(5):
-        writer.write(1, k, np.array([k, -k], np.float64))
+        writer.write(1, k, np.array([k, -k], np.float64).data)
     rows = reader.read(1)
     assert rows.stamp_ns.tolist() == [0, 1, 2, 3, 4]
     assert rows.lost == 0
     assert reader.read(1).stamp_ns.size == 0
     for k in range(5, 25):
-        writer.write(1, k, np.array([k, -k], np.float64))
+        writer.write(1, k, np.array([k, -k], np.float64).data)
     rows = reader.read(1)
     assert rows.stamp_ns.tolist() == list(range(18, 25))  # the place of the next row counts as gone
     assert rows.lost == 13

@@ -27,8 +27,9 @@ from joulemap.errors import JoulemapError
 from joulemap.meters.live.registry import open_meter
 from joulemap.meters.live.sampling.clocks import read_clocks
 from joulemap.meters.live.sampling.loop import SamplingLoop, wrap_safe_period_s
-from joulemap.meters.live.sampling.plan import Command, Priority, SamplingPlan
+from joulemap.meters.live.sampling.plan import Command, SamplingPlan
 from joulemap.meters.live.sampling.ring import RingWriter
+from joulemap.meters.live.sampling.scheduling import take_priority
 from joulemap.meters.live.sampling.stream import MeterStream
 from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
@@ -202,23 +203,9 @@ def _open_streams(plan: SamplingPlan, capture: _Capture) -> CaptureHeader:
         session=plan.session,
         rate_hz=plan.rate_hz,
         streams=tuple(told),
-        priority=_take_priority(plan.priority),
+        priority=take_priority(plan.priority),
         facts={"joulemap": __version__, "pid": str(os.getpid())},
     )
-
-
-def _take_priority(asked: Priority) -> str:
-    """Returns what the scheduler granted; a refusal is no failure, since jitter is recorded anyway."""
-    with contextlib.suppress(OSError), open("/proc/self/timerslack_ns", "w", encoding="ascii") as file:  # noqa: PTH123
-        file.write("1")  # sleeps end when they are due; 50 us late by default
-    if asked is Priority.REALTIME and hasattr(os, "sched_setscheduler"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-            return "fifo 10"
-    if asked is not Priority.NORMAL:
-        with contextlib.suppress(OSError):
-            return f"nice {os.nice(-10)}"
-    return "normal"
 
 
 def _read_line() -> str:
