@@ -1,8 +1,8 @@
 """A real HTTP server on loopback that works for its requests and tells its counters in Prometheus text.
 
-``python metrics_server.py triton|plain|bare [--die-after N] [--reset-after N] [--fail-every N]`` prints its port. A POST
-is one request of ``batch`` inferences (query, default 1). It draws, made up, ``IDLE_W`` and ``REQUEST_J`` for each request,
-and counts that as a Triton server counts its GPU.
+``python metrics_server.py triton|plain|bare [--die-after N] [--reset-after N] [--fail-every N]`` prints its port. A
+POST is one request of ``batch`` inferences (query, default 1). It draws, made up, ``IDLE_W`` and ``REQUEST_J`` for each
+request, and counts that as a Triton server counts its GPU.
 """
 
 from __future__ import annotations
