@@ -13,6 +13,7 @@ from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.live.overlaps import list_overlaps, list_twins
+from joulemap.meters.live.ground.waves import PowerWave, WaveShape
 from joulemap.meters.live.sampling.writer import encode_note
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
 from joulemap.records.live.capture_layout import MAGIC, BlockKind, ClockReading, encode_block, encode_clocks
@@ -381,6 +382,34 @@ def test_two_devices_of_one_driver_are_added_and_never_taken_as_one() -> None:
     header = two_meters(*cards)
     assert list_twins(header) == ()
     assert list_overlaps(header) == ()
+
+
+@pytest.mark.parametrize("declared_s", [0.2, None])
+@pytest.mark.parametrize("poll_s", [0.01, 0.05, 0.2])
+def test_a_value_belongs_to_the_time_before_it_was_first_shown(
+    declared_s: float | None, poll_s: float, tmp_path: Path
+) -> None:
+    wave = PowerWave(mean_w=20.0, swing_w=10.0, period_s=2.0, shape=WaveShape.SINE)
+    rng = np.random.default_rng(3)
+    n, update_ns = round(12.0 / poll_s), 200_000_000
+    stamp_ns = 10**9 + np.arange(n, dtype=np.int64) * round(poll_s * 1e9) + 3_000_000
+    renewed_ns = stamp_ns - stamp_ns % update_ns
+    jitter = dict(zip(np.unique(renewed_ns).tolist(), rng.normal(0.0, 1e-6, n), strict=False))
+    raw = [wave.mean_power_w(at - update_ns, at) + jitter[at] for at in renewed_ns.tolist()]
+    rows = replace(rows_of(raw), stamp_ns=stamp_ns)
+    domain = replace(POWER, update_period_s=declared_s, window_s=declared_s)
+    trace = only(read_bytes(capture_bytes([], domain, rows=rows), tmp_path))
+    for begin_s, end_s in ((3.0, 4.0), (4.5, 5.5), (6.5, 7.5)):  # a shift of 0.19 s costs up to 3.8 J
+        truth_j = wave.energy_j(round(begin_s * 1e9), round(end_s * 1e9))
+        assert energy_j(trace, begin_s, end_s) == pytest.approx(truth_j, abs=0.6 if poll_s < 0.1 else 1.2)
+
+
+def test_a_value_that_stays_long_by_itself_is_not_moved(tmp_path: Path) -> None:
+    raw = np.repeat([10.0, 30.0] * 30, 5)  # a second each, at 5 polls a second: power itself stayed
+    rows = replace(rows_of(raw), stamp_ns=10**9 + 200_000_000 * np.arange(raw.size, dtype=np.int64))
+    trace = only(read_bytes(capture_bytes([], POWER, rows=rows), tmp_path))
+    assert trace.edges_ns is not None
+    assert trace.edges_ns[1] == 10**9 + 4 * 200_000_000
 
 
 def test_a_log_keeps_few_findings_of_one_kind() -> None:
