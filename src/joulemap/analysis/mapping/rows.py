@@ -14,6 +14,7 @@ from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.probe import Probe
 from joulemap.analysis.sampling import TraceFacts
+from joulemap.analysis.separation.effort import RESOLVED, SHARP
 from joulemap.analysis.separation.separate import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
@@ -23,10 +24,6 @@ from joulemap.trace.sweep import Swept
 
 __all__ = ["RowInputs", "build_groups", "build_rows", "energy_terms", "is_resolved"]
 
-_SHARP = 20.0
-"""Slices that last so many samples are read off: their edges hardly matter."""
-_SAMPLES = 4.0
-"""Slices that last so many samples are resolved whatever their neighbours take."""
 _BLUR = 0.1
 """Shorter ones are while the samples on their edges moved less than half this share of their energy."""
 _LOST = 0.01
@@ -96,7 +93,7 @@ class RowInputs:
         if not count:
             return Resolution.REFUSED
         mean_s = time_s / count
-        if mean_s >= _SHARP * self.facts.sample_s:
+        if mean_s >= SHARP * self.facts.sample_s:
             return Resolution.OVERLAP
         known = self.separated
         told = known is not None and math.isfinite(float((known.power_w if own else known.held_w)[group]))
@@ -110,7 +107,7 @@ class RowInputs:
 
 def is_resolved(mean_s: float, lost_j: float, energy_j: float, sample_s: float) -> bool:
     """Returns whether samples of that length tell slices of that mean duration apart from their neighbours."""
-    return mean_s >= _SAMPLES * sample_s or (mean_s >= sample_s and 2.0 * abs(lost_j) <= _BLUR * abs(energy_j))
+    return mean_s >= RESOLVED * sample_s or (mean_s >= sample_s and 2.0 * abs(lost_j) <= _BLUR * abs(energy_j))
 
 
 def energy_terms(energy_j: float, seen_s: float, known: tuple[TraceFacts, MeterErrors, float]) -> tuple[Term, ...]:
