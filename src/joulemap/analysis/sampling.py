@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.autocorrelation import effective_count
+from joulemap.analysis.intervals.rounding import rounding_std
 from joulemap.trace import KernelKind, integrate_between
 from joulemap.trace.pages import release_samples
 from joulemap.trace.passes import run_pass
@@ -40,6 +41,7 @@ class TraceFacts:
         spread_w: standard deviation of the samples, W.
         between_w: what power did between samples that do not look all the time, 1 sd of one step, W; 0 for means over
             the whole step.
+        rounding_w: what rounding to the resolution leaves of a mean of many samples, 1 sd, W.
     """
 
     energy_j: float
@@ -50,6 +52,7 @@ class TraceFacts:
     noise_w: float
     spread_w: float
     between_w: float = 0.0
+    rounding_w: float = 0.0
 
 
 def trace_energy_j(trace: Trace) -> tuple[float, float]:
@@ -102,7 +105,9 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
     power_w, seen = cut_window(trace, *_middle(trace.n))
     power_w = power_w[seen]
     sample_s, step_s = sample_lengths_s(trace)
-    quantum_w = trace.channel.kernel.quantum_w / math.sqrt(12.0)
+    rounding_w = _rounding_w(power_w, trace.channel.kernel.quantum_w)
+    # rounding is at least in every sample; what of it no number of samples averages down is told by itself
+    quantum_w = math.sqrt(max(trace.channel.kernel.quantum_w**2 / 12.0 - rounding_w**2, 0.0))
     noise_w, between_w = quantum_w, 0.0
     if power_w.size == 2:
         noise_w = max(abs(float(power_w[1] - power_w[0])) / math.sqrt(2.0), quantum_w)
@@ -120,7 +125,15 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
         noise_w=noise_w,
         spread_w=float(power_w.std()) if power_w.size else 0.0,
         between_w=between_w,
+        rounding_w=rounding_w,
     )
+
+
+def _rounding_w(power_w: NDArray[np.float64], quantum_w: float) -> float:
+    """Returns what rounding leaves of the mean of samples: nothing while neighbours are a resolution apart or more."""
+    steps_w = np.abs(np.diff(power_w))
+    moved_w = _MAD * float(np.median(steps_w)) / math.sqrt(2.0) if steps_w.size else 0.0
+    return rounding_std(quantum_w, math.sqrt(max(moved_w**2 - quantum_w**2 / 12.0, 0.0)))
 
 
 def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -143,7 +143,7 @@ def _export_table(folder: Path, output: Path, wanted: ExportFormat, request: Bun
         )
     document = map_bundle(folder, request)
     rows = document["rows"]
-    assert isinstance(rows, list)  # map_bundle made it
+    assert isinstance(rows, Sequence)  # map_bundle made it
     if rows:
         rows = [*rows, _rest(document)]
     write = write_table_csv if wanted is ExportFormat.CSV else write_table_parquet

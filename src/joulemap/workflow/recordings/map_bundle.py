@@ -26,8 +26,7 @@ from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
 from joulemap.records.finding import Finding, Severity, Validity, worst
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.records.mapping.energy_map import EnergyMap, MapRow
-from joulemap.records.mapping.row_fit_facts import RowGroup
+from joulemap.records.mapping.energy_map import EnergyMap
 from joulemap.trace import ClockKind, Timeline
 from joulemap.trace.loading import load_steps
 from joulemap.trace.streamed import Trace
@@ -43,6 +42,7 @@ from joulemap.workflow.recordings.map_extras import (
 from joulemap.workflow.recordings.map_profile import map_profile
 from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
+from joulemap.workflow.recordings.row_documents import RowDocuments, describe_group
 from joulemap.workflow.result import SCHEMA as PROFILE_SCHEMA
 
 __all__ = [
@@ -50,7 +50,6 @@ __all__ = [
     "BundleMapRequest",
     "MappedRecording",
     "describe_map",
-    "describe_row",
     "find_meter",
     "map_bundle",
     "map_recording",
@@ -321,7 +320,7 @@ def describe_map(
             "busy_s": energy.busy_s,
             "split": energy.split,
             "concurrent_tracks": energy.concurrent,
-            "rows": [describe_row(row) | more for row, more in zip(energy.rows, mapped.extras.rows, strict=True)],
+            "rows": RowDocuments(rows=energy.rows, more=mapped.extras.row),
             "groups": [describe_group(group) for group in energy.groups],
             "least_squares": None if energy.fit is None else plain(energy.fit),
             "rule": published.rule if published else energy.rule,
@@ -333,32 +332,3 @@ def describe_map(
         | mapped.extras.document
         | ({"per": energy.per} if energy.per else {})
     )
-
-
-def describe_group(group: RowGroup) -> dict[str, object]:
-    """Returns rows that are known as a sum alone as JSON."""
-    return {
-        "keys": list(group.keys),
-        "contains_idle": group.contains_idle,
-        "energy_j": group.energy_j.to_json(),
-        "self_s": group.self_s,
-    }
-
-
-def describe_row(row: MapRow) -> dict[str, object]:
-    """Returns a row as JSON."""
-    return {
-        "key": row.key,
-        "count": row.count,
-        "outside": row.outside,
-        "energy_j": row.energy_j.to_json(),
-        "self_j": row.self_j.to_json(),
-        "share": row.share,
-        "cumulative_share": row.cumulative_share,
-        "duration_s": row.duration_s,
-        "self_s": row.self_s,
-        "mean_power_w": row.mean_power_w.to_json(),
-        "resolution": str(row.resolution),
-        "reason": row.reason or None,
-        "runs_needed": row.runs_needed,
-    }
