@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.sampling import SampleBook, recording_of
@@ -142,7 +142,11 @@ class MarkersReader:
         markers = slices.markers()
         timelines = slices.timelines()
         if not timelines and not markers:
-            raise FormatError(f"{path.name} holds no marker", hint="Check the writer.", slug="recording-empty")
+            raise FormatError(
+                f"{path.name} holds no marker{log.first_unreadable}",
+                hint="Wanted in each row: times that are numbers, and a name.",
+                slug="recording-empty",
+            )
         return recording_of(self.name, path, SampleBook(clock, log), markers=markers, timelines=timelines)
 
 
@@ -168,7 +172,7 @@ def _stated(options: ReadOptions) -> int | None:
     except ValueError:
         unit = None
     if unit is None or unit.kind is not UnitKind.TIME:
-        raise InputError(f"{text!r} is no unit of time", hint="For example us.", slug="unit-unknown")
+        raise UsageError(f"{text!r} is no unit of time", hint="For example us.", slug="unit-unknown")
     return max(round(unit.factor * 1e9), 1)
 
 
@@ -186,8 +190,10 @@ def _take_rows(rows: Iterator[tuple[int, dict[str, Any]]], plan: _Plan, sink: tu
             else:
                 assert plan.duration is not None  # else it were an instant
                 end_ns = start_ns + decimal_ns(str(row[plan.duration[0]]), plan.duration[1])
-        except (ValueError, KeyError):
-            slices.log.add("row_unreadable", "a row without readable times or name; left out", f"line {line}")
+        except (ValueError, KeyError) as error:
+            slices.log.add(
+                "row_unreadable", f"a row without readable times or name; left out ({error})", f"line {line}"
+            )
             continue
         track = str(row.get(plan.track) or "") if plan.track else ""
         kind = str(row.get(plan.kind) or "") if plan.kind else ""
