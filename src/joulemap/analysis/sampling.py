@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.intervals.autocorrelation import effective_count
+from joulemap.analysis.intervals.autocorrelation import effective_count, has_period, highest_variance
 from joulemap.analysis.intervals.rounding import rounding_std
 from joulemap.trace import KernelKind, integrate_between
 from joulemap.trace.pages import release_samples
@@ -24,6 +24,8 @@ _LOOKS = 0.98
 """Share of a step from which a window is the step: stamps are rounded."""
 _FOLLOWED = 0.05
 """Variance of steps over that of samples below which samples follow the power."""
+_EPISODES = 6.0
+"""Independent samples below which nobody can tell a wave from work that goes up and down."""
 _MAD = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 
 
@@ -115,6 +117,8 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
         steps_w = np.diff(power_w)
         scatter = float(np.median(np.abs(steps_w - np.median(steps_w))))
         noise_w = max(_MAD * scatter / math.sqrt(2.0), quantum_w)
+        if trace.channel.kernel.kind is KernelKind.POINT:  # looks follow the power: their steps are hardly noise
+            noise_w = max(min(noise_w, math.sqrt(highest_variance(power_w))), quantum_w)
         between_w = _unseen_share(trace, step_s) * _unseen_w(power_w, steps_w)
     return TraceFacts(
         energy_j=energy_j,
@@ -137,14 +141,24 @@ def _rounding_w(power_w: NDArray[np.float64], quantum_w: float) -> float:
 
 
 def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:
-    """Returns what power does between two looks, W: what a step says where samples follow it, else its whole spread.
+    """Returns what power does between two looks, W: what is left at the samples' highest frequency.
 
-    Looks that beat with the work follow each other slowly and are worth fewer independent ones.
+    What a sampled mean misses is the power at multiples of the sampling frequency; what is seen at half of it is more,
+    for any power whose variations fade with their frequency: all of the spread where samples have nothing to do with
+    each other, next to nothing where they follow the power. Work that repeats at nearly the sampling frequency looks
+    like a slow wave, whose period nobody knows: where samples look like one, or are too few to tell, they are worth as
+    few as are independent.
+
+    References:
+        A. Papoulis and S. U. Pillai, Probability, 4th ed., 2002, ch. 11-5 (sampling of processes, aliasing).
     """
     step_w2, spread_w2 = 0.5 * float(steps_w @ steps_w) / steps_w.size, float(power_w.var())
-    if step_w2 < _FOLLOWED * spread_w2:
-        return math.sqrt(step_w2)
-    return math.sqrt(spread_w2 * power_w.size / effective_count(power_w))
+    independent = effective_count(power_w)
+    whole_w2 = spread_w2 * power_w.size / independent
+    if step_w2 >= _FOLLOWED * spread_w2 and (independent < _EPISODES or has_period(power_w)):
+        return math.sqrt(whole_w2)
+    ends_w2 = step_w2 / power_w.size  # after the last look nothing is known but that power may be a step away
+    return math.sqrt(min(highest_variance(power_w) + ends_w2, whole_w2))
 
 
 def _unseen_share(trace: Trace, step_s: float) -> float:
