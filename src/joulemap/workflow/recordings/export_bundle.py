@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
+from joulemap.analysis.mapping.keys import MapKey
 from joulemap.errors import ReportError, UsageError
 from joulemap.estimate import weakest
 from joulemap.formats.bundle import read_bundle
@@ -123,7 +124,8 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
         source, placed, whole = place_profile(bundle, request.traces)
         traces: tuple[Trace, ...] = whole
     else:
-        mapped, _ = map_recording(open_recordings(folder), request)
+        named = replace(request, map=replace(request.map, key=MapKey.NAME))  # a slice has a name, whatever rows go by
+        mapped, _ = map_recording(open_recordings(folder), named)
         placed, traces = place_energies(mapped, request.map.split), mapped.traces
         source = ExportSource(
             name=" + ".join(mapped.trace_names),
