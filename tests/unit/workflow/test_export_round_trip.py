@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bundle(folder, folder / "power.csv", folder / "work.csv")
 
 
+def rows_of(folder: Path) -> Sequence[dict[str, Any]]:
+    rows = map_bundle(folder, SAME)["rows"]
+    assert isinstance(rows, Sequence)
+    return rows
+
+
 def energies(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".parquet":
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
@@ -82,7 +89,7 @@ def test_energies_of_slices_add_up_to_the_rows_and_survive_the_trip(recorded: Pa
     output = recorded.parent / f"energies.{form}"
     by_op = BundleMapRequest(align=SAME.align, map=MapRequest(key=MapKey.KERNEL))
     export_bundle(recorded, output, ExportFormat(form), by_op, force=True)  # slices go by their names in any case
-    rows = {row["key"]: row for row in map_bundle(recorded, SAME)["rows"]}
+    rows = {row["key"]: row for row in rows_of(recorded)}
     told = energies(output)
     for key, row in rows.items():
         assert row["resolution"] in {"overlap", "least_squares"}
@@ -90,8 +97,7 @@ def test_energies_of_slices_add_up_to_the_rows_and_survive_the_trip(recorded: Pa
         assert sum(slice_["energy_j"] for slice_ in own) == pytest.approx(row["energy_j"]["value"], rel=1e-12)
         assert sum(slice_["self_j"] for slice_ in own) == pytest.approx(row["self_j"]["value"], rel=1e-12)
     again = bundle(recorded.parent, recorded.parent / "power.csv", output, name=f"again-{form}.jm")
-    document = map_bundle(again, SAME)
-    for row in document["rows"]:
+    for row in rows_of(again):
         assert row["energy_j"]["value"] == pytest.approx(rows[row["key"]]["energy_j"]["value"], rel=1e-12)
 
 

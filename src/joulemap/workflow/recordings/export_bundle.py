@@ -14,6 +14,7 @@ from joulemap.analysis.mapping.keys import MapKey
 from joulemap.errors import ReportError, UsageError
 from joulemap.estimate import weakest
 from joulemap.formats.bundle import read_bundle
+from joulemap.records.finding import collapse_findings
 from joulemap.trace.streamed import Trace
 from joulemap.workflow.outputs import check_outputs
 from joulemap.workflow.recordings.export_profile import place_profile
@@ -132,7 +133,7 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
             boundary=str(mapped.traces[0].channel.boundary),
             provenance=str(weakest(trace.channel.provenance for trace in mapped.traces)),
             clock=mapped.clock,
-            findings=(*mapped.findings, *mapped.map.findings),
+            findings=collapse_findings((*mapped.findings, *mapped.map.findings)),
         )
     counters, bin_s = bin_power(traces)
     return _Content(source=source, placed=placed, counters=counters, bin_s=bin_s)

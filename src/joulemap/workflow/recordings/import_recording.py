@@ -27,7 +27,7 @@ from joulemap.formats.registry import (
 )
 from joulemap.formats.sections.file_stamp import FileStamp, stamp_file
 from joulemap.formats.sections.recording_json import RecordingEntry, TraceEntry
-from joulemap.records.finding import Finding, Severity, Validity
+from joulemap.records.finding import Finding, Severity, Validity, collapse_findings
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, Timeline
 from joulemap.trace.streamed import Trace
@@ -304,6 +304,6 @@ def _document(run_id: str, summaries: Sequence[dict[str, object]], findings: Seq
         "tool": {"name": "joulemap", "version": __version__},
         "run_id": run_id,
         "validity": str(Validity.DEGRADED if severe else Validity.VALID),
-        "findings": [finding.to_json() for finding in findings],
+        "findings": [finding.to_json() for finding in collapse_findings(findings)],
         "recordings": list(summaries),
     }

@@ -24,7 +24,7 @@ from joulemap.formats.readers import reader
 from joulemap.formats.registry import RECORDINGS, RESULT
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
-from joulemap.records.finding import Finding, Severity, Validity, worst
+from joulemap.records.finding import Finding, Severity, Validity, collapse_findings, worst
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import EnergyMap
 from joulemap.trace import ClockKind, Timeline
@@ -309,7 +309,7 @@ def describe_map(
             "tool": {"name": "joulemap", "version": __version__},
             "run_id": recordings.bundle.run_id,
             "validity": str(validity),
-            "findings": [finding.to_json() for finding in findings],
+            "findings": [finding.to_json() for finding in collapse_findings(findings)],
             "bundle": folder,
             "traces": list(mapped.trace_names),
             "timeline": mapped.timeline_name or None,
