@@ -1,9 +1,10 @@
-"""joulemap's powercap meter beside CodeCarbon, pyJoules and Zeus on one tree whose truth is known.
+"""``joulemap record`` and its powercap meter beside CodeCarbon, pyJoules and Zeus on one tree whose truth is known.
 
 A fake tree is mounted over /sys/class in a mount namespace of its own, so that the others read it unmodified; that
 needs root and ``unshare``. The others live in an environment of their own (``build/peers``): ``--install`` makes it,
 the variable JOULEMAP_PEERS_PYTHON names another. Energy of package 0 over a window with several wraps, and the CPU
-time of one reading. ``--json`` prints one document.
+time of one reading; of ``joulemap record``, the command with its sampling process, the jitter of its readings.
+``--json`` prints one document.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / "build" / "peers"
 PEERS = ("codecarbon", "pyjoules", "zeus")
+OWN = ("joulemap", "record")
+RECORD_HZ = 100.0
 PACKAGES = ("codecarbon", "pyJoules", "zeus")
 READER = Path(__file__).with_name("peer_reader.py")
 RANGE_UJ = 150_000_000  # at 65 W the counter starts anew every 2.3 s
@@ -34,7 +38,7 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="make the environment of the others first")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seconds", type=float, default=7.0)
-    parser.add_argument("--tools", nargs="*", default=["joulemap", *PEERS])
+    parser.add_argument("--tools", nargs="*", default=[*OWN, *PEERS])
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inside:
@@ -77,7 +81,8 @@ def measure(seconds: float, names: list[str]) -> dict[str, Any]:
 
     wave = PowerWave(mean_w=65.0, swing_w=30.0, period_s=0.37, shape=WaveShape.SQUARE)
     with FakeTree(TreePlan(wave=wave, range_uj=RANGE_UJ), root=Path("/sys")) as tree:
-        tools = {"joulemap": read_joulemap(seconds)} if "joulemap" in names else {}
+        own = {"joulemap": read_joulemap, "record": run_record}
+        tools = {name: own[name](seconds) for name in OWN if name in names}
         for peer in (peer for peer in PEERS if peer in names):
             if not peers_python().exists():
                 tools[peer] = {"problem": "no environment: bench_peers.py --install makes it"}
@@ -131,8 +136,34 @@ def read_joulemap(seconds: float) -> dict[str, Any]:
     }
 
 
+def run_record(seconds: float) -> dict[str, Any]:
+    """The command as a user calls it, on whatever meters the machine shows; package 0 of its one run."""
+    from joulemap import __version__
+
+    flags = ["--meter", "powercap", "--rate", str(RECORD_HZ), "--json", "--force"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "joulemap", "record", *flags, "-o", "r.jm", "--", "sleep", str(seconds)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"problem": done.stderr.strip()[-400:]}
+    document = json.loads(done.stdout)
+    (run,) = document["runs"]
+    return {
+        "version": __version__,
+        "energy_j": run["energy_j"]["powercap:package-0"],
+        "start_ns": run["start_ns"],
+        "end_ns": run["end_ns"],
+        "jitter_p99_s": document["sampler"]["jitter_p99_s"],
+        "achieved_hz": document["sampler"]["achieved_hz"],
+        "wraps_told": sum(
+            finding["slug"] == "counter_wrapped" and "package-0:" in finding["message"]
+            for finding in document["findings"]
+        ),
+    }
+
+
 def render(document: dict[str, Any]) -> str:
-    own = document["tools"]["joulemap"]
+    own = document["tools"].get("joulemap")
     lines = [
         f"{'tool':<12} {'version':<10} {'energy J':>10} {'truth J':>10} {'error':>10} {'wraps':>5}  CPU per reading"
     ]
@@ -140,12 +171,16 @@ def render(document: dict[str, Any]) -> str:
         if "problem" in tool:
             lines.append(f"{name:<12} did not run: {tool['problem'].splitlines()[-1] if tool['problem'] else ''}")
             continue
-        ratio = tool["cpu_s"] / own["cpu_s"]
-        lines.append(
+        line = (
             f"{name:<12} {tool['version']:<10} {tool['energy_j']:>10.3f} {tool['truth_j']:>10.3f}"
-            f" {tool['error_rel']:>+10.3%} {tool['wraps']:>5}  {tool['cpu_s'] * 1e6:.1f} us for {tool['reads']}"
-            f" ({ratio:.2f} x joulemap)"
+            f" {tool['error_rel']:>+10.3%} {tool['wraps']:>5}  "
         )
+        if "cpu_s" in tool:
+            ratio = f" ({tool['cpu_s'] / own['cpu_s']:.2f} x joulemap)" if own else ""
+            line += f"{tool['cpu_s'] * 1e6:.1f} us for {tool['reads']}{ratio}"
+        else:
+            line += f"{tool['achieved_hz']:.4g} Hz, jitter p99 {tool['jitter_p99_s'] * 1e6:.0f} us"
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -60,7 +60,14 @@ def _memory(pids: Sequence[int]) -> tuple[int, int]:
 
 
 def run_watched(argv: Sequence[str], *, every_s: float = 0.02, env: dict[str, str] | None = None) -> Watched:
-    """Runs the program to its end."""
+    """Runs the program to its end.
+
+    Args:
+        argv: the program and its arguments.
+        every_s: time between two looks at its memory, s; 0 for none: the kernel walks all of its pages for each, and
+            the program waits for that.
+        env: of the program; None for our own.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
@@ -73,11 +80,13 @@ def run_watched(argv: Sequence[str], *, every_s: float = 0.02, env: dict[str, st
             peaks[0], peaks[1] = max(peaks[0], whole), max(peaks[1], anon)
 
     watcher = threading.Thread(target=watch)
-    watcher.start()
+    if every_s:
+        watcher.start()
     text = process.communicate()[0]
     seconds = time.perf_counter() - begin
     over.set()
-    watcher.join()
+    if every_s:
+        watcher.join()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Watched(seconds=seconds, cpu_s=cpu_s, peak_b=peaks[0], anon_b=peaks[1], code=process.returncode, text=text)

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,8 @@ def record(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> sub
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
-def document_of(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    document = json.loads(done.stdout[done.stdout.index("{") :])
-    assert isinstance(document, dict)
+def document_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     return document
 
 
@@ -78,16 +78,50 @@ def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Pa
         )
         document = document_of(done)
         assert done.returncode == 0, done.stderr
-        slugs = {finding["slug"] for finding in document["findings"]}  # type: ignore[attr-defined]
+        slugs = {finding["slug"] for finding in document["findings"]}
         assert "counter_wrapped" in slugs
-        for run in document["runs"]:  # type: ignore[attr-defined]
+        for run in document["runs"]:
             for name, energy_j in run["energy_j"].items():
                 domain = name.removeprefix("powercap:")
                 truth_j = tree.energy_j(domain, run["start_ns"], run["end_ns"])
                 # a counter that is renewed and read every few ms is known to that at either edge
                 assert energy_j == pytest.approx(truth_j, abs=0.02 * truth_j)
-    overlaps = {d["name"]: d["overlaps"] for d in document["domains"]}  # type: ignore[attr-defined]
+    overlaps = {d["name"]: d["overlaps"] for d in document["domains"]}
     assert any(overlaps.values())
+
+
+def test_the_headline_is_the_package_or_what_was_asked_for(tmp_path: Path) -> None:
+    with FakeTree(TreePlan(wave=PowerWave(mean_w=60.0))) as tree:
+        meter = ("--meter", f"powercap:root={tree.root},proc={tree.root}")
+
+        def headline(*flags: str) -> dict[str, Any]:
+            done = record(*meter, *flags, "--json", "--force", "-o", "r.jm", "--", "sleep", "0.6", cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            return document_of(done)
+
+        alone = headline()
+        assert alone["energy_of"] == ["powercap:package-0"]
+        assert alone["energy_j"]["boundary"] == "package"
+        assert alone["headline"]["left_out"] == ["powercap:package-0/dram"]
+        assert "domains_chosen" in {finding["slug"] for finding in alone["findings"]}
+        assert call("map", tmp_path / "r.jm", "--json").json["traces"] == ["powercap-package-0"]
+        whole = headline("--headline", "sum")
+        assert whole["energy_of"] == ["powercap:package-0", "powercap:package-0/dram"]
+        assert "boundary" not in whole["energy_j"]
+        assert whole["headline"]["boundary"] == "package + rail"
+        each = {domain["name"]: domain["energy_j"]["value"] for domain in whole["domains"]}
+        assert whole["energy_j"]["value"] == pytest.approx(each["powercap:package-0"] + each["powercap:package-0/dram"])
+        assert headline("--headline", "powercap:package-0/core")["energy_j"]["boundary"] == "rail"
+        for flags, word in (
+            (("powercap:package-0", "powercap:package-0/core"), "domains-overlap"),
+            (("powercap:package-9",), "domain-unknown"),
+            (("sum", "powercap:package-0"), "flags-contradict"),
+        ):
+            named = [part for name in flags for part in ("--headline", name)]
+            refused = record(*meter, *named, "-o", "n.jm", "--", "touch", "ran", cwd=tmp_path)
+            assert refused.returncode == 2
+            assert word in refused.stderr
+    assert leftovers(tmp_path) == ["r.jm"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +150,7 @@ def test_what_cannot_begin_is_refused_before_anything_runs(
     (tmp_path / "plain").write_text("no program")
     done = record("--json", "-o", "r.jm", *arguments, cwd=tmp_path)
     assert done.returncode == code
-    assert document_of(done)["error"]["slug"] == slug  # type: ignore[index]
+    assert document_of(done)["error"]["slug"] == slug
     assert leftovers(tmp_path) == ["plain"]
 
 
@@ -124,8 +158,8 @@ def test_a_measurement_that_fails_after_a_command_that_did_not_is_told_by_the_st
     done = record("--meter", "simulated:mean_w=0", "--json", "-o", "r.jm", "--", "sleep", "0.2", cwd=tmp_path)
     assert done.returncode == 4
     document = document_of(done)
-    assert document["error"]["slug"] == "nothing-recorded"  # type: ignore[index]
-    assert "shows" in document["error"]["message"]  # type: ignore[index]
+    assert document["error"]["slug"] == "nothing-recorded"
+    assert "shows" in document["error"]["message"]
     assert leftovers(tmp_path) == []
     short = record("--meter", "simulated:update_s=1", "--json", "-o", "r.jm", "--", "sleep", "0.1", cwd=tmp_path)
     assert short.returncode == 4
@@ -222,11 +256,27 @@ def test_overhead_is_told_with_its_interval(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     overhead = document_of(done)["overhead"]
-    assert overhead["pairs"] == 3  # type: ignore[index]
-    change = overhead["duration_rel"]  # type: ignore[index]
+    assert overhead["pairs"] == 3
+    change = overhead["duration_rel"]
     assert abs(change["value"]) < 1.0
     assert change["expanded"] > 0
-    assert "simulated:rail" in overhead["energy_rel"]  # type: ignore[index]
+    assert "simulated:rail" in overhead["energy_rel"]
+
+
+def test_a_slow_power_sensor_has_shown_a_run_before_sampling_pauses(tmp_path: Path) -> None:
+    meter = "simulated:mean_w=20,swing_w=10,period_s=3,shape=sine,reading=power,update_s=0.4"
+    done = record(
+        *("--meter", meter, "--rate", "50", "--repeats", "2", "--measure-overhead", "--json", "-o", "r.jm"),
+        *("--", "sleep", "1.2"),
+        cwd=tmp_path,
+    )
+    document = document_of(done)
+    assert done.returncode == 0, done.stderr
+    assert "run_samples_lost" not in {finding["slug"] for finding in document["findings"]}
+    wave = PowerWave(mean_w=20.0, swing_w=10.0, period_s=3.0, shape=WaveShape.SINE)
+    for run in document["runs"]:
+        truth_j = wave.energy_j(run["start_ns"], run["end_ns"])
+        assert run["energy_j"]["simulated:rail"] == pytest.approx(truth_j, abs=1.0)  # 6 J where it is dated by its last
 
 
 def test_marks_of_the_command_and_its_children_are_rows_of_the_map(tmp_path: Path) -> None:

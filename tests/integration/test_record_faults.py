@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from joulemap.meters.live.kit import FakeTree, KitFault, TreePlan
 from joulemap.records.recording import Recording
 from joulemap.trace import EnergyTrace, integrate_between
 from joulemap.workflow.record.session import SampledSession
+from sysfs_trees import chip, write_tree
 
 FAULTS = {
     "package-0": "vanish@1.5+1.2",
@@ -100,3 +103,44 @@ def test_what_cannot_be_known_is_a_gap_and_the_rest_is_the_truth(domain: str, sl
     largest_w = 1.6 * recorded.tree.energy_j(domain, 0, 10**9) * 1.5
     smooth = np.sort(trace.power_w)[: -max(3, trace.n // 50)]  # two stamps may be close together on a busy machine
     assert float(smooth.max()) < largest_w
+
+
+def plug(root: Path, number: int, name: str, **files: object) -> None:
+    """A chip on bus 1 at address 40, wherever the kernel numbers it now."""
+    place = root / "devices" / "1-0040"
+    place.mkdir(parents=True, exist_ok=True)
+    write_tree(root, chip(number, name, **files))
+    (root / "class" / "hwmon" / f"hwmon{number}" / "device").symlink_to(place)
+
+
+@pytest.mark.parametrize(
+    ("back", "notes", "goes_on"),
+    [
+        ({"name": "ina226", "power1_input": 3_000_000}, ["meter_lost", "meter_back"], True),
+        ({"name": "ina226", "power1_input": 3_000_000, "power2_input": 9}, ["meter_lost", "meter_back"], True),
+        ({"name": "ina233", "power1_input": 3_000_000}, ["meter_lost", "meter_changed"], False),
+    ],
+)
+def test_an_instrument_that_is_plugged_in_again_goes_on_when_it_is_the_same(
+    back: dict[str, object], notes: list[str], goes_on: bool, tmp_path: Path
+) -> None:
+    plug(tmp_path, 2, "ina226", power1_input=2_000_000)
+    candidates = find_meters([f"hwmon:root={tmp_path}"])
+    with SampledSession(candidates, rate_hz=50.0) as session:
+        session.start()
+        time.sleep(0.4)
+        shutil.rmtree(tmp_path / "class" / "hwmon" / "hwmon2")
+        time.sleep(0.2)
+        plug(tmp_path, 5, **back)  # type: ignore[arg-type]
+        time.sleep(1.6)
+        session.read_now()
+        recording = session.stop()
+    (trace,) = recording.traces
+    said = [finding.slug for finding in recording.findings if finding.slug in {*notes, "meter_changed", "meter_back"}]
+    assert said == notes
+    seen = np.zeros(trace.n, np.bool_)
+    for first, last in trace.runs.tolist():
+        seen[first:last] = True
+    powers = set(np.round(trace.power_w[seen], 6).tolist())
+    assert powers == ({2.0, 3.0} if goes_on else {2.0})
+    assert trace.lost_samples >= 1

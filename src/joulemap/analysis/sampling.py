@@ -17,7 +17,7 @@ from joulemap.trace.streamed import StreamedTrace, Trace, cut_window
 
 __all__ = ["TraceFacts", "describe_samples", "describe_trace", "sample_lengths_s", "trace_energy_j"]
 
-_LIMIT = 1 << 20
+_LIMIT = 1 << 18
 _PART = 1 << 24
 """Samples at a time: 64 MB of those that lie in a file."""
 _LOOKS = 0.98
@@ -87,7 +87,7 @@ def sample_lengths_s(trace: Trace) -> tuple[float, float]:
 
 
 def describe_trace(trace: Trace) -> TraceFacts:
-    """Returns the facts of a trace; scatter is taken from at most a million samples of its middle."""
+    """Returns the facts of a trace; scatter is taken from at most a quarter of a million samples of its middle."""
     energy_j, seen_s = trace_energy_j(trace)
     lost_s = max(trace.duration_s - seen_s, 0.0)
     if isinstance(trace, StreamedTrace):

@@ -13,7 +13,7 @@ from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.live_options import meter_options
 from joulemap.cli.streams import tell, write_result
-from joulemap.errors import JoulemapError, PowerError
+from joulemap.errors import JoulemapError, PowerError, UsageError
 from joulemap.meters.live.sampling.plan import Priority
 from joulemap.records.failure import FailureReport
 from joulemap.report.console.failure import render_failure
@@ -22,6 +22,7 @@ from joulemap.report.console.style import Style
 from joulemap.workflow.record.command import status_of_failure
 from joulemap.workflow.record.record import RecordOutcome, default_output, record
 from joulemap.workflow.record.request import LiveLine, RecordRequest
+from joulemap.workflow.record.server import parse_count
 
 __all__ = ["command"]
 
@@ -51,6 +52,26 @@ _UNMEASURED = PowerError.exit_code
     default=str(Priority.NORMAL),
     help="Of the sampling process, as far as the system grants it.",
 )
+@click.option(
+    "--headline",
+    multiple=True,
+    metavar="NAME|sum",
+    help="Domain that the total is made of; given again, their sum. sum: all that no other contains. Default: those of "
+    "the widest boundary.",
+)
+@click.option(
+    "--server",
+    default="",
+    metavar="URL",
+    help="Metrics of a server that the command loads (Prometheus text): joules per request, inference, token.",
+)
+@click.option(
+    "--count",
+    "counts",
+    multiple=True,
+    metavar="UNIT=METRIC",
+    help="Counter of the server and what it counts. Default: what is known of Triton, vLLM and HTTP servers.",
+)
 @click.option("--keep-capture", is_flag=True, help="Leave RUN.jm.live, to import it together with other recordings.")
 @output_options
 @click.pass_context
@@ -67,6 +88,9 @@ def command(  # noqa: PLR0913  one argument a flag
     baseline: float,
     measure_overhead: bool,
     priority: str,
+    headline: tuple[str, ...],
+    server: str,
+    counts: tuple[str, ...],
     keep_capture: bool,
 ) -> int:
     """Measure the energy of a command: joulemap record -- COMMAND...
@@ -77,6 +101,8 @@ def command(  # noqa: PLR0913  one argument a flag
     invocation = context.ensure_object(Invocation)
     invocation.check()
     invocation.report_failure = _report
+    if counts and not server:
+        raise UsageError("--count is of a server", hint="name it with --server URL", slug="flags-contradict")
     request = RecordRequest(
         command=argv,
         output=output or default_output(argv, time.gmtime()),
@@ -88,6 +114,9 @@ def command(  # noqa: PLR0913  one argument a flag
         priority=Priority(priority),
         force=force,
         keep=keep_capture,
+        headline=headline,
+        server=server,
+        counted=dict(parse_count(text) for text in counts),
     )
     line = _Line(invocation)
     try:

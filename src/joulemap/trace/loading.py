@@ -5,6 +5,11 @@ Loading takes half a second of one processor, in which another thread may read a
 
 from __future__ import annotations
 
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from joulemap.estimate import Boundary, Provenance
@@ -17,6 +22,9 @@ from joulemap.trace.trace import EnergyTrace
 
 __all__ = ["load_steps"]
 
+_TURN_S = 1e-4
+"""For how long one thread keeps the interpreter's lock from another one."""
+
 
 def load_steps(samples: int) -> None:
     """Loads what a pass over so many samples with a sweep will use, where it will be compiled.
@@ -24,8 +32,31 @@ def load_steps(samples: int) -> None:
     Args:
         samples: of the trace; about as many is enough.
     """
-    if not takes_compiled("auto", samples, 0, pays=NUMBA_PAYS):
-        return
+    if takes_compiled("auto", samples, 0, pays=NUMBA_PAYS):
+        with _lasting():
+            _run_steps()
+
+
+@contextmanager
+def _lasting() -> Iterator[None]:
+    """Suits the interpreter to a long import beside a thread that reads; puts everything back.
+
+    What an import makes lives as long as the program, so nobody looks for garbage in it: a fifth of the time. And a
+    reader that lets go of the lock at every array would wait 5 ms each time to have it again: half of the time.
+    """
+    collects, turn_s = gc.isenabled(), sys.getswitchinterval()
+    gc.disable()
+    sys.setswitchinterval(min(turn_s, _TURN_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(turn_s)
+        if collects:
+            gc.freeze()
+            gc.enable()
+
+
+def _run_steps() -> None:
     from joulemap.trace import kernels  # noqa: PLC0415  imports numba, only when the work pays for it
 
     watts, room, index = np.zeros(1, np.float32), np.zeros(1), np.zeros(1, np.int64)

@@ -163,6 +163,10 @@ def test_different_boundaries_are_not_added() -> None:
     mixed = [*parts("m:a"), *parts("n:b", boundary=Boundary.BOARD)]
     assert estimate_energy(mixed) == Unavailable(reason="boundaries_differ")
     assert estimate_energy([]) == Unavailable(reason="no_meter")
+    asked = estimate_energy(mixed, mixed=True)
+    assert isinstance(asked, Estimate)
+    assert asked.value == pytest.approx(320.0)
+    assert asked.boundary is None
 
 
 def test_a_duration_has_its_scatter() -> None:

@@ -13,6 +13,8 @@ from joulemap.errors import FormatError
 from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.live.overlaps import list_overlaps, list_twins
+from joulemap.meters.live.ground.waves import PowerWave, WaveShape
+from joulemap.meters.live.sampling.writer import encode_note
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
 from joulemap.records.live.capture_layout import MAGIC, BlockKind, ClockReading, encode_block, encode_clocks
 from joulemap.records.recording import Recording
@@ -70,6 +72,37 @@ def test_readings_that_fail_are_bridged_exactly(tmp_path: Path) -> None:
     assert energy_j(trace, 1.0, 5.9) == pytest.approx(49 * STEP_UJ * 1e-6)
     assert slugs(recording) == ["readings_failed"]
     assert trace.lost_samples == 0
+
+
+BACK = encode_note("meter_back", "m was opened again", 4 * 10**9 - 5000, 0)
+OTHER = encode_note("meter_back", "n was opened again", 4 * 10**9 - 5000, 1)
+
+
+@pytest.mark.parametrize(
+    ("before_uj", "after_uj", "note", "lost"),
+    [
+        (0.0, 0.0, BACK, False),  # it went on counting
+        (2.0**32 - 25.5 * STEP_UJ, 2.0**32 - 25.5 * STEP_UJ, BACK, False),  # it passed its end meanwhile
+        (2.0**32 - 150 * STEP_UJ, -30 * STEP_UJ, BACK, True),  # it began anew: 267 W as a wrap, where 20 W are usual
+        (2.0**32 - 150 * STEP_UJ, -30 * STEP_UJ, b"", True),  # the same, by a file that was looked for again
+        (0.0, -10 * STEP_UJ, BACK, True),  # it began anew and is above what it was: 2 W
+        (0.0, -10 * STEP_UJ, b"", False),  # nobody lost it: it may have drawn little
+        (0.0, -10 * STEP_UJ, OTHER, False),
+    ],
+)
+def test_a_counter_that_comes_back_is_bridged_when_it_went_on_and_a_gap_when_it_began_anew(
+    before_uj: float, after_uj: float, note: bytes, lost: bool, tmp_path: Path
+) -> None:
+    raw = ramp(60)
+    raw[:20] += before_uj
+    raw[20:] += after_uj
+    raw %= 2.0**32
+    raw[20:30] = np.nan
+    recording = read_bytes(capture_bytes(raw, blocks=[note] if note else []), tmp_path)
+    assert ("counter_lost" in slugs(recording)) == lost
+    trace = only(recording)
+    assert trace.lost_samples == int(lost)
+    assert float(trace.power_w.max()) == pytest.approx(20.0)
 
 
 def test_a_counter_that_is_reset_leaves_a_gap_and_never_a_number(tmp_path: Path) -> None:
@@ -349,6 +382,34 @@ def test_two_devices_of_one_driver_are_added_and_never_taken_as_one() -> None:
     header = two_meters(*cards)
     assert list_twins(header) == ()
     assert list_overlaps(header) == ()
+
+
+@pytest.mark.parametrize("declared_s", [0.2, None])
+@pytest.mark.parametrize("poll_s", [0.01, 0.05, 0.2])
+def test_a_value_belongs_to_the_time_before_it_was_first_shown(
+    declared_s: float | None, poll_s: float, tmp_path: Path
+) -> None:
+    wave = PowerWave(mean_w=20.0, swing_w=10.0, period_s=2.0, shape=WaveShape.SINE)
+    rng = np.random.default_rng(3)
+    n, update_ns = round(12.0 / poll_s), 200_000_000
+    stamp_ns = 10**9 + np.arange(n, dtype=np.int64) * round(poll_s * 1e9) + 3_000_000
+    renewed_ns = stamp_ns - stamp_ns % update_ns
+    jitter = dict(zip(np.unique(renewed_ns).tolist(), rng.normal(0.0, 1e-6, n), strict=False))
+    raw = [wave.mean_power_w(at - update_ns, at) + jitter[at] for at in renewed_ns.tolist()]
+    rows = replace(rows_of(raw), stamp_ns=stamp_ns)
+    domain = replace(POWER, update_period_s=declared_s, window_s=declared_s)
+    trace = only(read_bytes(capture_bytes([], domain, rows=rows), tmp_path))
+    for begin_s, end_s in ((3.0, 4.0), (4.5, 5.5), (6.5, 7.5)):  # a shift of 0.19 s costs up to 3.8 J
+        truth_j = wave.energy_j(round(begin_s * 1e9), round(end_s * 1e9))
+        assert energy_j(trace, begin_s, end_s) == pytest.approx(truth_j, abs=0.6 if poll_s < 0.1 else 1.2)
+
+
+def test_a_value_that_stays_long_by_itself_is_not_moved(tmp_path: Path) -> None:
+    raw = np.repeat([10.0, 30.0] * 30, 5)  # a second each, at 5 polls a second: power itself stayed
+    rows = replace(rows_of(raw), stamp_ns=10**9 + 200_000_000 * np.arange(raw.size, dtype=np.int64))
+    trace = only(read_bytes(capture_bytes([], POWER, rows=rows), tmp_path))
+    assert trace.edges_ns is not None
+    assert trace.edges_ns[1] == 10**9 + 4 * 200_000_000
 
 
 def test_a_log_keeps_few_findings_of_one_kind() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +26,7 @@ from joulemap.meters.live.sampling.loop import SamplingLoop, wrap_safe_period_s
 from joulemap.meters.live.sampling.plan import Command, NamedMeter, Priority, SamplingPlan
 from joulemap.meters.live.sampling.process import SamplerProcess
 from joulemap.meters.live.sampling.ring import RingReader, RingWriter, open_ring_memory
-from joulemap.meters.live.sampling.stream import MeterStream
+from joulemap.meters.live.sampling.stream import MeterStream, match_domains
 from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader
 from joulemap.records.live.capture_layout import (
@@ -231,8 +234,77 @@ def test_a_meter_that_comes_back_as_another_stays_lost() -> None:
     other = Meter(clock, float)
     other.domains = (POWER,)
     rows, _ = sample(Meter(clock, take), clock, reopen=lambda _: other, notes=notes)
-    assert notes == ["meter_lost", "meter_changed"]
+    assert notes == ["meter_lost", "meter_changed"]  # looked for every second, said once
     assert np.isnan(rows.raw[10:, 0]).all()
+
+
+def lose_at_fifth(clock: Clock, *domains: LiveDomain) -> Meter:
+    def take(read: int) -> float:
+        if read == 5:
+            raise PowerError("unplugged", slug="meter-lost", phase="power")
+        return float(read)
+
+    meter = Meter(clock, take)
+    meter.domains = domains
+    return meter
+
+
+class Numbered(Meter):
+    """Each domain reads the number that stands in its name."""
+
+    def read(self, raw: NDArray[np.float64]) -> None:
+        raw[:] = [float(domain.name[-1]) for domain in self.domains]
+
+
+ONE, TWO, THREE = (replace(COUNTER, name=f"package-{number}") for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("back", "seconds", "notes", "last"),
+    [
+        ((ONE, TWO), 4, ["meter_lost", "meter_back"], [1.0, 2.0]),
+        ((THREE, TWO, ONE), 4, ["meter_lost", "meter_back"], [1.0, 2.0]),  # in another order, with more
+        ((replace(ONE, update_period_s=0.5, largest_w=9.0), TWO), 4, ["meter_lost", "meter_back"], [1.0, 2.0]),
+        ((TWO,), 4, ["meter_lost"], [np.nan, np.nan]),  # the rest may follow
+        ((TWO,), 14, ["meter_lost", "meter_changed", "meter_back"], [np.nan, 2.0]),
+        ((replace(ONE, modulus=1e6), TWO), 14, ["meter_lost", "meter_changed", "meter_back"], [np.nan, 2.0]),
+        (
+            (replace(ONE, source="other"), replace(TWO, source="other")),
+            4,
+            ["meter_lost", "meter_changed"],
+            [np.nan] * 2,
+        ),
+    ],
+)
+def test_a_meter_goes_on_with_what_is_as_it_was(
+    back: tuple[LiveDomain, ...], seconds: int, notes: list[str], last: list[float]
+) -> None:
+    clock = Clock(stop_ns=seconds * 10**9)
+    said: list[str] = []
+    meter = lose_at_fifth(clock, ONE, TWO)
+    again = Numbered(clock, float)
+    again.domains = back
+    rows, _ = sample(meter, clock, reopen=lambda _: again, notes=said)
+    assert said == notes
+    np.testing.assert_array_equal(rows.raw[-1], last)
+
+
+def test_a_meter_that_was_another_for_a_while_goes_on_when_it_is_itself() -> None:
+    clock = Clock(stop_ns=6 * 10**9)
+    said: list[str] = []
+    other, again = Numbered(clock, float), Numbered(clock, float)
+    other.domains, again.domains = (replace(ONE, scale=1.0),), (ONE,)
+    rows, _ = sample(
+        lose_at_fifth(clock, ONE), clock, reopen=lambda _: again if clock.at_ns > 4 * 10**9 else other, notes=said
+    )
+    assert said == ["meter_lost", "meter_changed", "meter_back"]
+    assert rows.raw[-1, 0] == 1.0
+
+
+def test_what_differs_is_said_in_words() -> None:
+    columns, words = match_domains((ONE, TWO, THREE), (replace(TWO, modulus=1e6), ONE))
+    assert columns == [1, -1, -1]
+    assert words == "package-2: modulus 1000000.0, not 4294967296.0; no package-3"
 
 
 @pytest.mark.parametrize("error", [OSError(5, "I/O error"), ValueError("no number")])
@@ -406,18 +478,35 @@ def test_a_header_survives_the_trip_and_a_newer_one_is_refused() -> None:
         CaptureHeader.from_json(document)
 
 
+def test_a_short_slice_is_asked_for_and_leaves_policy_and_nice_alone() -> None:
+    code = (
+        "import os\n"
+        "from joulemap.meters.live.sampling.plan import Priority\n"
+        "from joulemap.meters.live.sampling.scheduling import request_short_slice, take_priority\n"
+        "before = os.nice(0), os.sched_getscheduler(0), os.sched_getaffinity(0)\n"
+        "granted = request_short_slice(), request_short_slice()\n"
+        "print(*granted, take_priority(Priority.NORMAL))\n"
+        "assert before == (os.nice(0), os.sched_getscheduler(0), os.sched_getaffinity(0))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() in (["True", "True", "normal"], ["False", "False", "normal"])
+    linux = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
+    if linux and tuple(map(int, platform.release().split(".")[:2])) >= (6, 12):
+        assert done.stdout.startswith("True")
+
+
 def test_a_live_reader_sees_each_row_once_and_counts_what_it_missed() -> None:
     memory = open_ring_memory()
     writer = RingWriter(memory, [1, 2], 8)
     reader = RingReader(memory, [1, 2], 8)
     for k in range(5):
-        writer.write(1, k, np.array([k, -k], np.float64))
+        writer.write(1, k, np.array([k, -k], np.float64).data)
     rows = reader.read(1)
     assert rows.stamp_ns.tolist() == [0, 1, 2, 3, 4]
     assert rows.lost == 0
     assert reader.read(1).stamp_ns.size == 0
     for k in range(5, 25):
-        writer.write(1, k, np.array([k, -k], np.float64))
+        writer.write(1, k, np.array([k, -k], np.float64).data)
     rows = reader.read(1)
     assert rows.stamp_ns.tolist() == list(range(18, 25))  # the place of the next row counts as gone
     assert rows.lost == 13

@@ -18,8 +18,9 @@ from joulemap.analysis.mapping.row_figures import energy_terms, shared_terms
 from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_groups, build_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
+from joulemap.analysis.separation.effort import separate_as_needed
 from joulemap.analysis.separation.row_clock import doubt_of, placed_std_s
-from joulemap.analysis.separation.separate import Separated, cut_to_slices, separate_rows
+from joulemap.analysis.separation.separate import Separated
 from joulemap.errors import NotComparableError
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable, weakest
 from joulemap.records.energy import BudgetLine, Resolution
@@ -258,19 +259,16 @@ def _inputs(
 def _separated(
     traces: Sequence[Trace], plan: SweepPlan, facts: TraceFacts, laid: tuple[Swept, ClockMap]
 ) -> Separated | None:
-    """Returns what least squares says; where every stretch is long, only whether power inside slices is even."""
+    """Returns what least squares says, where it can be tried."""
     (swept, clock), slices = laid, plan.placed.slices
-    groups = swept.count.size
     if len(traces) > 1 or swept.concurrent != 1:
         return None
     paths = None
     if slices.by_path:
         above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
         paths = {pair: row for row, pair in enumerate(above)}
-    mean_s = np.divide(swept.self_s, swept.pieces, out=np.full(groups, np.inf), where=swept.pieces > 0)
-    glance = not bool(np.any(mean_s < 20.0 * facts.sample_s))
-    trace, some = cut_to_slices(traces[0], slices, groups, glance=glance)
-    return separate_rows(trace, some, groups, facts, doubt=doubt_of(clock), paths=paths, glance=glance)
+    doubt = doubt_of(clock)
+    return separate_as_needed(traces[0], slices, swept, facts, doubt=doubt, paths=paths)
 
 
 def _keys(

@@ -22,6 +22,7 @@ from joulemap.analysis.mapping.row_figures import (
     shared_terms,
 )
 from joulemap.analysis.sampling import TraceFacts
+from joulemap.analysis.separation.effort import RESOLVED, SHARP
 from joulemap.analysis.separation.separate import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
@@ -36,10 +37,6 @@ WAYS = (Resolution.OVERLAP, Resolution.LEAST_SQUARES, Resolution.REFUSED)
 """Ways to have an energy, by their codes."""
 OVERLAP, LEAST_SQUARES, REFUSED = range(3)
 
-_SHARP = 20.0
-"""Slices that last so many samples are read off: their edges hardly matter."""
-_SAMPLES = 4.0
-"""Slices that last so many samples are resolved whatever their neighbours take."""
 _BLUR = 0.1
 """Shorter ones are while the samples on their edges moved less than half this share of their energy."""
 _LOST = 0.01
@@ -109,10 +106,10 @@ class RowInputs:
             told = np.isfinite(known.power_w if own else known.held_w)
         way[told] = LEAST_SQUARES
         blurred = 2.0 * np.abs(self.probe.lost_j[:, int(own)]) > _BLUR * np.abs(energy_j)
-        way[(mean_s >= _SAMPLES * sample_s) | ((mean_s >= sample_s) & ~blurred)] = OVERLAP
+        way[(mean_s >= RESOLVED * sample_s) | ((mean_s >= sample_s) & ~blurred)] = OVERLAP
         if known is not None and known.white:
             way[told] = LEAST_SQUARES
-        way[mean_s >= _SHARP * sample_s] = OVERLAP
+        way[mean_s >= SHARP * sample_s] = OVERLAP
         way[count == 0] = REFUSED
         return way
 

@@ -25,22 +25,27 @@ _WIDEST: Final = 1.0
 Floats = NDArray[np.float64]
 
 
-def estimate_energy(parts: Sequence[DomainRuns]) -> Quantity:
-    """Returns the mean energy of a run, J: of one domain, or of the sum of disjoint ones of one boundary."""
-    return _estimate(parts, np.zeros(len(parts)))
+def estimate_energy(parts: Sequence[DomainRuns], *, mixed: bool = False) -> Quantity:
+    """Returns the mean energy of a run, J: of one domain, or of the sum of disjoint ones of one boundary.
+
+    Args:
+        parts: disjoint domains.
+        mixed: add domains of several boundaries too; the figure then has no boundary, and its user names them all.
+    """
+    return _estimate(parts, np.zeros(len(parts)), mixed=mixed)
 
 
-def estimate_above_idle(parts: Sequence[DomainRuns]) -> Quantity:
-    """Returns the mean energy of a run above the idle power of the same domains, J."""
+def estimate_above_idle(parts: Sequence[DomainRuns], *, mixed: bool = False) -> Quantity:
+    """Returns the mean energy of a run above the idle power of the same domains, J; arguments as for the energy."""
     idle_w = [part.idle_w for part in parts]
     if not parts or any(power_w is None for power_w in idle_w):
         return Unavailable(reason="no_baseline")
-    return _estimate(parts, np.array(idle_w, np.float64))
+    return _estimate(parts, np.array(idle_w, np.float64), mixed=mixed)
 
 
-def estimate_mean_power(parts: Sequence[DomainRuns]) -> Quantity:
-    """Returns the mean power of a run, W."""
-    energy = estimate_energy(parts)
+def estimate_mean_power(parts: Sequence[DomainRuns], *, mixed: bool = False) -> Quantity:
+    """Returns the mean power of a run, W; arguments as for the energy."""
+    energy = estimate_energy(parts, mixed=mixed)
     if not isinstance(energy, Estimate):
         return energy
     good = _good(parts)
@@ -61,10 +66,11 @@ def _good(parts: Sequence[DomainRuns]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(np.sum([part.energy_j for part in parts], axis=0)), np.bool_)
 
 
-def _estimate(parts: Sequence[DomainRuns], idle_w: Floats) -> Quantity:
+def _estimate(parts: Sequence[DomainRuns], idle_w: Floats, *, mixed: bool) -> Quantity:
     if not parts:
         return Unavailable(reason="no_meter")
-    if len({part.boundary for part in parts}) > 1:
+    boundaries = {part.boundary for part in parts}
+    if len(boundaries) > 1 and not mixed:
         return Unavailable(reason="boundaries_differ")
     good = _good(parts)
     runs = int(good.sum())
@@ -88,7 +94,7 @@ def _estimate(parts: Sequence[DomainRuns], idle_w: Floats) -> Quantity:
         value_j,
         terms,
         provenance=weakest(part.provenance for part in parts),
-        boundary=parts[0].boundary,
+        boundary=parts[0].boundary if len(boundaries) == 1 else None,
     )
     gross_j = abs(float(np.sum([part.energy_j[good] for part in parts], axis=0).mean()))
     if made.expanded > _WIDEST * gross_j and gross_j > 0:

@@ -118,7 +118,7 @@ def place_rows(
         noise_std_j: declared noise of a sample, J.
     """
     at_s = (0.5 * (windows.begin_ns + windows.end_ns) + float(origin_ns - doubt.reference_ns)) * 1e-9
-    typical_s = float(np.median(stretches.end_ns - stretches.start_ns)) * 1e-9
+    typical_s = _typical_s(stretches)
     reach_s = math.hypot(doubt.std_s, doubt.drift_std * float(np.abs(at_s).max()))
     if reach_s <= _NEGLIGIBLE * typical_s:
         return RowClock(shift_s=0.0, drift=0.0, aside=None, shift_ns=0.0, settled=True)
@@ -130,21 +130,29 @@ def place_rows(
     place = (first, 0.0)
     limit_s = 0.5 * max(float(np.median(windows.span_s)), finest_s)
     settled = reach_s < _PLACED * typical_s
-    for step in range(_STEPS):
+    calm, before = 1.0, 0.0
+    for _ in range(_STEPS):
         aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
         samples = build_samples(windows, stretches, rows, _shift_ns(place, at_s))
         fit = fit_rows(samples, noise_std_j, aside)
         move = float(np.clip(fit.aside[0], -limit_s, limit_s))
         turn = float(fit.aside[1]) if fit.aside.size > 1 else 0.0
-        calm = 1.0 if step < _STEPS // 3 else 0.5  # where two places push at each other
+        calm, before = 0.5 * calm if move * before < 0 else calm, move  # two places push at each other
         place = (place[0] + calm * move, place[1] + calm * turn)
         known_s = math.sqrt(max(float(fit.covariance[rows + 1, rows + 1]), 1e-30))
         moved_s = max(abs(move), abs(turn) * float(np.ptp(at_s)))
         settled = settled or moved_s < _SETTLED * known_s
-        if moved_s < 0.2 * _SETTLED * known_s + 1e-12:
+        if calm * moved_s < 0.2 * _SETTLED * known_s + 1e-12:
             break
     aside = _aside(windows, (stretches, rows), place, (at_s, doubt, noise_std_j))
     return RowClock(shift_s=place[0], drift=place[1], aside=aside, shift_ns=_shift_ns(place, at_s), settled=settled)
+
+
+def _typical_s(stretches: Stretches) -> float:
+    """Returns the stretch in or below whose length half of all time lies, s: slivers between slices do not count."""
+    length = np.sort(stretches.end_ns - stretches.start_ns)
+    until = np.cumsum(length)
+    return float(length[int(np.searchsorted(until, 0.5 * until[-1]))]) * 1e-9
 
 
 def _shift_ns(place: tuple[float, float], at_s: Floats) -> Floats | float:

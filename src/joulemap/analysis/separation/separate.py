@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +33,11 @@ from joulemap.analysis.separation.stretches import (
 )
 from joulemap.records.mapping.row_fit_facts import RowFitFacts
 from joulemap.trace import EnergyTrace, KernelKind
-from joulemap.trace.streamed import Trace
 from joulemap.trace.sweep import GroupedSlices
 
-__all__ = ["IdlePower", "Separated", "cut_to_slices", "separate_rows"]
+__all__ = ["IdlePower", "Separated", "separate_rows"]
 
 _MAX_GROUPS = 96
-_MAX_CELLS = 8_000_000  # design entries: 64 MB
-_MAX_SLICES = 100_000
-_GLANCE_CELLS, _GLANCE_SLICES = 400_000, 20_000
 _BLEND_CELLS = 400_000
 """Design entries that are enough to tell jittering stamps from times that vary."""
 _BLENDS = (0.25, 0.5, 0.75, 1.0)
@@ -100,9 +96,9 @@ def separate_rows(
     groups: int,
     facts: TraceFacts,
     *,
+    samples: int,
     doubt: ClockDoubt | None = None,
     paths: PathTable | None = None,
-    glance: bool = False,
 ) -> Separated | None:
     """Returns the powers of the rows, or None when least squares cannot be tried.
 
@@ -111,15 +107,14 @@ def separate_rows(
         slices: of at most one busy track at a time, in order.
         groups: rows.
         facts: of the trace.
+        samples: the middle ones of more are taken.
         doubt: of the clock of the slices against the trace's; None for a certain one.
         paths: rows of paths when rows are paths.
-        glance: a part is enough.
     """
     if not 0 < groups <= _MAX_GROUPS or (slices.by_path and paths is None):
         return None
-    cells, most = (_GLANCE_CELLS, _GLANCE_SLICES) if glance else (_MAX_CELLS, _MAX_SLICES)
-    stretches = build_stretches(_middle(slices, most), trace.start_ns, groups, paths)
-    windows = build_windows(trace, stretches, trace.start_ns, max(cells // (groups + 1), 1))
+    stretches = build_stretches(slices, trace.start_ns, groups, paths)
+    windows = build_windows(trace, stretches, trace.start_ns, samples)
     if windows is None or windows.power_w.size < groups + 3:
         return None
     noise_j = max(trace.channel.kernel.quantum_w / math.sqrt(12.0) * facts.step_s, 1e-300)
@@ -149,44 +144,6 @@ def _lengths(other: Stretches, stretches: Stretches, groups: int) -> Matrix:
         own = np.bincount(laid.row, laid.end_ns - laid.start_ns, groups)
         times.append(np.append(own, max(laid.end_ns.max() - laid.start_ns[0] - own.sum(), 0.0)))
     return np.asarray(np.divide(times[0], times[1], out=np.ones(groups + 1), where=times[1] > 0), np.float64)
-
-
-def _middle(slices: GroupedSlices, most: int) -> GroupedSlices:
-    excess = slices.start_ns.size - most
-    if excess <= 0:
-        return slices
-    part = slice(excess // 2, excess // 2 + most)  # the middle of many says as much as all of them
-    columns = {name: getattr(slices, name)[part] for name in ("start_ns", "end_ns", "group", "track")}
-    return replace(slices, **columns)
-
-
-def cut_to_slices(
-    trace: Trace, slices: GroupedSlices, groups: int, *, glance: bool
-) -> tuple[EnergyTrace, GroupedSlices]:
-    """Returns the samples that :func:`separate_rows` looks at, in memory, and the slices among them.
-
-    A trace that is in memory stays whole. Of a streamed one the middle of the slices' time is read, as many samples as
-    a fit of so many rows takes.
-
-    Args:
-        trace: in memory or streamed.
-        slices: in order.
-        groups: rows.
-        glance: a part is enough.
-    """
-    cells, most_slices = (_GLANCE_CELLS, _GLANCE_SLICES) if glance else (_MAX_CELLS, _MAX_SLICES)
-    slices = _middle(slices, most_slices)
-    if isinstance(trace, EnergyTrace):
-        return trace, slices
-    counted = slices.group >= 0
-    if not counted.any():
-        return trace.load(0, 1), slices
-    bounds = int(slices.start_ns[counted].min()), int(slices.end_ns[counted].max())
-    first = max(math.ceil((bounds[0] - trace.start_ns) / trace.step_ns), 0)
-    last = max(min(math.floor((bounds[1] - trace.start_ns) / trace.step_ns), trace.n), first)
-    most = max(cells // (groups + 1), 1)
-    first = max(first, (first + last - most) // 2)
-    return trace.load(first, max(min(last, first + most), first)), slices
 
 
 def _steady(windows: Windows, stretches: Stretches, groups: int) -> tuple[Stretches, float, tuple[Stretches, ...]]:

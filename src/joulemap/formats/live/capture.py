@@ -17,7 +17,7 @@ from joulemap.formats.ground.building import FindingLog, sources_of
 from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
 from joulemap.formats.live.marks import place_marks, read_marks
-from joulemap.formats.live.overlaps import list_overlaps, say_disagreements
+from joulemap.formats.live.overlaps import list_overlaps, say_disagreements, say_machines
 from joulemap.formats.live.powers import power_trace
 from joulemap.formats.live.quality import describe_sampling
 from joulemap.formats.live.segments import Capture, read_capture
@@ -87,6 +87,7 @@ class CaptureReader:
                 hint="Record again, for longer; joulemap meters says whether the meter can be read.",
                 slug="recording-empty",
             )
+        say_machines(capture.header, log)
         say_disagreements(traces, capture.header, log)
         timeline, frames = _read_marks(path, traces, log)
         names = {trace.channel.name for trace in traces}
@@ -118,8 +119,10 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
     slept_ns = say_clock_steps(capture.clocks, log)
     traces: list[EnergyTrace] = []
     lanes: list[Lane] = []
-    for stream, rows in zip(capture.header.streams, capture.rows, strict=True):
+    for number, (stream, rows) in enumerate(zip(capture.header.streams, capture.rows, strict=True)):
         ordered = _in_order(rows, stream.meter, log)
+        backs = [note.at_ns for note in capture.notes if note.slug == "meter_back" and note.stream == number]
+        reopened_ns = np.array(backs, np.int64)
         for column, domain in enumerate(stream.domains):
             name = qualify(stream.meter, domain.name)
             raw = ordered.raw[:, column]
@@ -137,6 +140,7 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
                 raw=raw,
                 period_s=stream.period_s,
                 slept_ns=slept_ns,
+                reopened_ns=reopened_ns,
             )
             make = counter_trace if domain.reading is DomainReading.ENERGY_COUNTER else power_trace
             with np.errstate(over="ignore", invalid="ignore"):  # a damaged number overflows to a missing value

@@ -10,7 +10,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ _STILL_UPDATES: Final = 10
 _STILL_COUNTS: Final = 100.0
 _CAUGHT_UP: Final = 0.5
 _WILD: Final = 20.0
+_SEEN: Final = 2.0
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,6 +47,7 @@ class CounterReadings:
         raw: (n,) counts; NaN for a reading that failed.
         period_s: between two readings, s.
         slept_ns: instants at which the machine slept.
+        reopened_ns: instants at which the meter was opened again after it was lost.
     """
 
     channel: str
@@ -54,6 +56,7 @@ class CounterReadings:
     raw: Floats
     period_s: float
     slept_ns: Ints
+    reopened_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> EnergyTrace | None:
@@ -156,8 +159,8 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
     elif steps.wrapped.any() and (~steps.wrapped).any():  # no limit is declared: a wrap must look like its neighbours
         usual_w = float(np.nanmedian(np.where(steps.wrapped, np.nan, power_w)))
         lost |= steps.wrapped & (power_w > _WILD * max(usual_w, 1e-9))
-    for place in readings.slept_ns.tolist():
-        lost |= (edges_ns[:-1] <= place) & (place < edges_ns[1:])
+    lost |= _holds(edges_ns, readings.slept_ns)
+    lost |= _begun_anew(readings, edges_ns, steps.wrapped, np.where(lost, np.nan, power_w))
     for row in np.flatnonzero(steps.wrapped & ~lost).tolist():
         log.add(
             "counter_wrapped",
@@ -169,11 +172,37 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
         log.add(
             "counter_lost",
             f"{readings.channel}: the counter fell or jumped beyond any possible power, may have passed its end twice,"
-            f" or the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
+            f" began anew while it could not be read, or the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
             f"{int(edges_ns[row + 1])} ns",
         )
     power_w[lost] = np.nan
     return power_w
+
+
+def _holds(edges_ns: Ints, instants_ns: Ints) -> Flags:
+    """Returns which steps hold one of the instants."""
+    before = np.searchsorted(instants_ns, edges_ns)
+    return np.asarray(before[1:] > before[:-1], np.bool_)
+
+
+def _begun_anew(readings: CounterReadings, edges_ns: Ints, wrapped: Flags, power_w: Floats) -> Flags:
+    """Returns which steps over a loss may hide that the counter began anew: its driver, or device, was started again.
+
+    Where readings failed a fall is a wrap only when it makes no more power than was seen otherwise; where the meter was
+    opened again the counter must have gone on at about the usual power.
+    """
+    failed = _holds(edges_ns, readings.stamp_ns[~np.isfinite(readings.raw)])
+    reopened = _holds(edges_ns, np.sort(readings.reopened_ns))
+    doubtful = (failed & wrapped) | reopened
+    seen_w = power_w[~doubtful & np.isfinite(power_w)]
+    if not doubtful.any():
+        return doubtful
+    if not seen_w.size:
+        return doubtful
+    with np.errstate(invalid="ignore"):
+        much = wrapped & (power_w > _SEEN * float(seen_w.max()))
+        little = reopened & (power_w < _CAUGHT_UP * float(np.median(seen_w)))
+    return doubtful & (much | little)
 
 
 def still_stretches(readings: CounterReadings, edges_ns: Ints, value: Floats) -> tuple[Flags, float]:

@@ -10,14 +10,17 @@ import numpy as np
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.ground.building import FindingLog
+from joulemap.records.finding import Severity
 from joulemap.records.live.capture_header import CaptureHeader, qualify
 from joulemap.records.live.domain import DomainReading, LiveDomain
 from joulemap.trace import EnergyTrace, integrate_between
 
-__all__ = ["list_overlaps", "list_twins", "say_disagreements"]
+__all__ = ["list_overlaps", "list_twins", "say_disagreements", "say_machines"]
 
 _WHOLE: Final = (Boundary.NODE, Boundary.WALL, Boundary.FACILITY)
 """Boundaries that hold a whole machine, smallest first."""
+_RETOLD: Final = frozenset({"prometheus"})
+"""Drivers that tell again what meters of the machine have read; under names of their own."""
 _DISAGREE: Final = 0.1
 _STRENGTH: Final = {provenance: rank for rank, provenance in enumerate(Provenance)}
 
@@ -25,10 +28,11 @@ _STRENGTH: Final = {provenance: rank for rank, provenance in enumerate(Provenanc
 def list_overlaps(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
     """Returns pairs of channels of which the second contains the first.
 
-    Besides what meters declare: whatever holds the whole machine contains its parts, wall contains node, and of two
-    meters of the same thing one stands for both.
+    Besides what meters declare: whatever holds a whole machine contains the parts of that machine, wall contains node,
+    of two meters of the same thing one stands for both, and an exporter shows what the machine's own meters read.
     """
     domains = _list_domains(header)
+    drivers = {stream.meter: stream.driver for stream in header.streams}
     names = {channel for channel, _, _ in domains}
     pairs = [
         (channel, outer)
@@ -37,13 +41,15 @@ def list_overlaps(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
         if (outer := inside if inside in names else qualify(meter, inside)) in names and outer != channel
     ]
     for (first, own, a), (second, other, b) in combinations(domains, 2):
-        if own == other:
+        if own == other or a.machine != b.machine:
             continue
         ranks = [_WHOLE.index(d.boundary) if d.boundary in _WHOLE else -1 for d in (a, b)]
         if ranks[0] != ranks[1]:
             pairs.append((first, second) if ranks[0] < ranks[1] else (second, first))
+        elif a.boundary is b.boundary and (drivers[own] in _RETOLD) != (drivers[other] in _RETOLD):
+            pairs.append((first, second) if drivers[own] in _RETOLD else (second, first))
     for kept, other_channel in list_twins(header):
-        if (kept, other_channel) not in pairs:  # what a meter declares of itself comes first
+        if (kept, other_channel) not in pairs and (other_channel, kept) not in pairs:  # what is declared comes first
             pairs.append((other_channel, kept))
     return tuple(dict.fromkeys(pairs))
 
@@ -51,17 +57,37 @@ def list_overlaps(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
 def list_twins(header: CaptureHeader) -> tuple[tuple[str, str], ...]:
     """Returns pairs of channels of two meters that measure one thing; the stronger provenance first.
 
-    Two meters of one driver are two devices (two graphics cards, two hosts): they are never one thing.
+    A machine is one thing, whoever measures the whole of it: two meters of one driver too. Below that, two meters of
+    one driver are two devices (two graphics cards), and two drivers mean one thing when they call it the same. What one
+    meter shows as several domains (two batteries) is several things, and what is another machine's is another thing.
     """
     drivers = {stream.meter: stream.driver for stream in header.streams}
     pairs: list[tuple[str, str]] = []
     for (first, own, a), (second, other, b) in combinations(_list_domains(header), 2):
-        if drivers[own] == drivers[other] or a.boundary is not b.boundary:
+        if own == other or a.machine != b.machine or a.boundary is not b.boundary:
             continue
-        if a.boundary in _WHOLE or a.name == b.name:
+        if a.boundary in _WHOLE or (a.name == b.name and drivers[own] != drivers[other]):
             stronger = _STRENGTH[a.provenance] <= _STRENGTH[b.provenance]
             pairs.append((first, second) if stronger else (second, first))
     return tuple(pairs)
+
+
+def say_machines(header: CaptureHeader, log: FindingLog) -> None:
+    """Says which meters are taken to be another machine's, where this one was measured too: their power is added."""
+    domains = _list_domains(header)
+    if all(domain.machine for _, _, domain in domains):
+        return
+    machines: dict[str, list[str]] = {}
+    for channel, _, domain in domains:
+        if domain.machine and domain.boundary in _WHOLE:
+            machines.setdefault(domain.machine, []).append(channel)
+    for machine, channels in machines.items():
+        log.add(
+            "other_machine",
+            f"{', '.join(channels)} is taken for the power of another machine, {machine}: it neither contains what was"
+            " measured here nor is it compared with it; option machine=this says that it is this one's",
+            severity=Severity.INFO,
+        )
 
 
 def say_disagreements(traces: Sequence[EnergyTrace], header: CaptureHeader, log: FindingLog) -> None:

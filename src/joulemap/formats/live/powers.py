@@ -1,4 +1,12 @@
-"""Readings of a live power sensor to a trace: polled repeats merged, late and missing readings gaps, stops seen."""
+"""Readings of a live power sensor to a trace: polled repeats merged, late and missing readings gaps, stops seen.
+
+A sensor that renews its value every T shows at u the mean of (u - T, u], until the next renewal: a value belongs to the
+time before the first poll that shows it. Polled more often than it renews, it is therefore moved to earlier by what T
+is longer than a poll.
+
+References:
+    METHODS 1.1 (an interval mean holds over the preceding window; a polled repeat is no new sample).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +21,17 @@ from joulemap.formats.ground.series import TraceMaker
 from joulemap.formats.live.counters import CounterReadings
 from joulemap.trace import Clock, EnergyTrace, KernelKind
 
-__all__ = ["power_trace"]
+__all__ = ["POWER_SETTLE_LIMIT_S", "UNDECLARED_UPDATE_S", "power_trace"]
 
 _STILL_S: Final = 5.0
 _STILL_TIMES: Final = 20.0
 _CHANGES: Final = 20
 _LATE_READINGS: Final = 3.0
+_SHORT_STAY: Final = 0.1
+POWER_SETTLE_LIMIT_S: Final = 1.0
+"""The longest that a value is moved: a recording goes on after its end for no longer than that takes."""
+UNDECLARED_UPDATE_S: Final = 0.2
+"""The slowest renewal that is found out from the values of a sensor that declares none."""
 
 
 def power_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> EnergyTrace | None:
@@ -51,10 +64,32 @@ def power_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> Ene
         ),
     )
     raw = _without_still(readings, log)
-    shift_ns = round(domain.latency_s * 1e9)
+    shift_ns = round((domain.latency_s + _late_s(readings, usual_s)) * 1e9)
     for row, (stamp_ns, value) in enumerate(zip(readings.stamp_ns.tolist(), raw.tolist(), strict=True)):
         series.add(stamp_ns - shift_ns, value, row)
     return TraceMaker(clock, log).trace(series)
+
+
+def _late_s(readings: CounterReadings, usual_s: float) -> float:
+    """Returns how long a value that is shown already belongs to the past, beyond one poll, s.
+
+    A sensor that does not declare how often it renews shows it by how long its values stay, when they change often; a
+    long stay alone says nothing, since power itself may have stayed.
+
+    Args:
+        readings: of the sensor.
+        usual_s: between two polls, s.
+    """
+    update_s = readings.domain.update_period_s
+    if update_s is not None:
+        return max(min(update_s, POWER_SETTLE_LIMIT_S) - usual_s, 0.0)
+    raw = readings.raw
+    both = np.isfinite(raw[1:]) & np.isfinite(raw[:-1])
+    change = np.flatnonzero(both & (raw[1:] != raw[:-1])) + 1
+    if change.size < _CHANGES:
+        return 0.0
+    stay_s = float(np.quantile(np.diff(readings.stamp_ns[change]) * 1e-9, _SHORT_STAY))
+    return max(stay_s - usual_s, 0.0) if stay_s <= UNDECLARED_UPDATE_S else 0.0
 
 
 def _without_still(readings: CounterReadings, log: FindingLog) -> NDArray[np.float64]:

@@ -38,6 +38,7 @@ class CaptureNote:
     slug: str
     message: str
     at_ns: int
+    stream: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,7 +174,12 @@ def _take(block: Block, gathering: _Gathering) -> None:
     elif block.kind == BlockKind.NOTE:
         told: dict[str, Any] = json.loads(block.payload)
         gathering.notes.append(
-            CaptureNote(slug=str(told["slug"]), message=str(told["message"]), at_ns=int(told["at_ns"]))
+            CaptureNote(
+                slug=str(told["slug"]),
+                message=str(told["message"]),
+                at_ns=int(told["at_ns"]),
+                stream=int(told.get("stream", -1)),
+            )
         )
     elif block.kind == BlockKind.END:
         gathering.ended = json.loads(block.payload).get("reason") != OWNER_LOST

@@ -128,6 +128,7 @@ def _describe(domain: LiveDomain) -> dict[str, Any]:
         "gain_std": domain.gain_std,
         "inside": list(domain.inside),
         "source": domain.source,
+        "machine": domain.machine,
     }
 
 
@@ -147,6 +148,7 @@ def _parse(document: Mapping[str, Any]) -> LiveDomain:
         gain_std=_number(document["gain_std"]),
         inside=tuple(str(name) for name in document["inside"]),
         source=str(document["source"]),
+        machine=str(document.get("machine", "")),
     )
 
 

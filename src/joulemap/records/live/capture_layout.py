@@ -9,7 +9,7 @@ that replaces a killed one appends a header block of its own and goes on.
     header    JSON: who samples what (see :mod:`joulemap.records.live.capture_header`)
     samples   rows of one stream, by column: stamp i64 ns, tick u32, took u32 ns, then raw f64 (rows, domains)
     clocks    monotonic, UTC and boot clock read together, i64 ns each; -1 for a clock that the system lacks; width ns
-    note      JSON: something that happened: slug, message, at_ns
+    note      JSON: something that happened: slug, message, at_ns, stream (-1 where it concerns no one meter)
     end       JSON: the process ended by itself, with its own account
 
 All numbers are little-endian. A tick of :data:`EXTRA_TICK` is a reading outside the schedule. This module touches no

@@ -41,6 +41,8 @@ class LiveDomain:
         gain_std: relative standard uncertainty of the gain; None when the maker declares none.
         inside: names of domains (``name`` of the same meter, ``meter:name`` of another) that contain this one.
         source: where the declared figures come from.
+        machine: whose power it is: empty for the machine that records, else a name; what is inside what is known within
+            one machine only.
     """
 
     name: str
@@ -57,6 +59,7 @@ class LiveDomain:
     gain_std: float | None = None
     inside: tuple[str, ...] = ()
     source: str = ""
+    machine: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale) and self.scale > 0):

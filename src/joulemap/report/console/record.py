@@ -50,6 +50,7 @@ def render_record(document: Mapping[str, Any], *, style: Style) -> str:
         lines.append(f"  above idle {_figure(above, 'J')}")
     lines.append("  domains (whole domain, other programs included)")
     lines += [_domain(domain) for domain in document["domains"]]
+    lines += [_unit(unit) for unit in document.get("work", {"units": []})["units"]]
     sampler = document["sampler"]
     if sampler["achieved_hz"] is not None:
         lines.append(
@@ -70,15 +71,31 @@ def render_record(document: Mapping[str, Any], *, style: Style) -> str:
 
 def _of(document: Mapping[str, Any]) -> str:
     names = document["energy_of"]
-    return f"  ({' + '.join(names)})" if len(names) > 1 else ""
+    if not names or len(document["domains"]) < 2:
+        return ""
+    return printable(f"  ({' + '.join(names)}; {document['headline']['boundary']})")
 
 
 def _domain(domain: Mapping[str, Any]) -> str:
     inside = f", inside {', '.join(domain['overlaps'])}" if domain["overlaps"] else ""
+    inside += f", of {domain['machine']}" if domain["machine"] else ""
     energy, power = domain["energy_j"], domain["average_power_w"]
     return printable(
         f"    {domain['name']:<28} {_figure(energy, 'J'):<26} {_figure(power, 'W'):<22}"
         f" {domain['boundary']}, {domain['provenance'].replace('_', ' ')}{inside}"
+    )
+
+
+def _unit(unit: Mapping[str, Any]) -> str:
+    counted = [count for count in unit["counts"] if count is not None]
+    above = unit["energy_above_idle_per_unit_j"]
+    more = f", above idle {_figure(above, 'J')}" if above["value"] is not None else ""
+    rate = unit["units_per_s"]
+    pace = f", {rate['value']:.4g} a second" if rate["value"] is not None else ""
+    runs = "" if len(counted) == len(unit["counts"]) else f" in {len(counted)} of {len(unit['counts'])} runs"
+    return printable(
+        f"  per {unit['unit']:<9} {_figure(unit['energy_per_unit_j'], 'J')}{more}"
+        f"  ({sum(counted):.6g} counted{runs}{pace}; {unit['metric']})"
     )
 
 

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from joulemap.analysis.recorded.headline import choose_headline
 from joulemap.errors import PowerError
-from joulemap.estimate import Boundary, weakest
+from joulemap.estimate import weakest
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import Recording
 from joulemap.trace import Channel, EnergyTrace, integrate_between
 
 __all__ = ["sum_domains"]
-
-_OUTERMOST = (
-    Boundary.WALL,
-    Boundary.NODE,
-    Boundary.BOARD,
-    Boundary.SOC,
-    Boundary.PACKAGE,
-    Boundary.RAIL,
-    Boundary.FACILITY,
-)
-"""What a run on this machine is told by when meters of several boundaries were read: the most that is still its own."""
 
 
 def sum_domains(recording: Recording) -> tuple[EnergyTrace, tuple[str, ...], tuple[Finding, ...]]:
@@ -35,20 +25,21 @@ def sum_domains(recording: Recording) -> tuple[EnergyTrace, tuple[str, ...], tup
     Raises:
         PowerError: it holds no power (``capture-empty``).
     """
-    inner = {name for name, _ in recording.overlaps}
-    outer = [trace for trace in recording.traces if trace.channel.name not in inner and trace.n]
-    if not outer:
+    by_name = {trace.channel.name: trace for trace in recording.traces if trace.n}
+    headline = choose_headline({name: trace.channel.boundary for name, trace in by_name.items()}, recording.overlaps)
+    names = headline.domains
+    if not names:
         raise PowerError(
             "the meter recorded no power", hint="choose another with --meter", slug="capture-empty", phase="power"
         )
-    found = {trace.channel.boundary for trace in outer}
-    boundary = next(b for b in _OUTERMOST if b in found)
-    chosen = [trace for trace in outer if trace.channel.boundary is boundary]
-    names = tuple(trace.channel.name for trace in chosen)
+    chosen = [by_name[name] for name in names]
     findings: tuple[Finding, ...] = ()
-    if len(chosen) < len(outer):
-        others = ", ".join(t.channel.name for t in outer if t not in chosen)
-        message = f"the run is told by {', '.join(names)} ({boundary}); {others} feed something else and are not added"
+    if headline.left_out:
+        others = ", ".join(headline.left_out)
+        message = (
+            f"the run is told by {', '.join(names)} ({headline.boundary}); {others} feed something else and are not"
+            " added"
+        )
         findings = (Finding(slug="domains_chosen", severity=Severity.INFO, message=message),)
     if len(chosen) == 1:
         return chosen[0], names, findings

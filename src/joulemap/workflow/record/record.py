@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -17,9 +18,11 @@ from joulemap.records.finding import Finding, Severity
 from joulemap.records.live.domain import DomainReading, MeterCandidate
 from joulemap.records.live.mark_layout import FOLDER_VARIABLE
 from joulemap.workflow.record.command import CommandEnd, list_survivors, run_command
+from joulemap.workflow.record.headline import check_headline
 from joulemap.workflow.record.live_power import LivePower
 from joulemap.workflow.record.request import LiveLine, Recorded, RecordRequest
 from joulemap.workflow.record.save import RecordBundle
+from joulemap.workflow.record.server import ServerCounts
 from joulemap.workflow.record.session import SampledSession
 
 __all__ = ["RecordOutcome", "default_output", "live_folder", "record"]
@@ -55,13 +58,16 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
         show: told what is going on, about twice a second, from this thread.
 
     Raises:
-        SetupError: no meter can be read, or the output cannot be written; nothing has run then.
-        UsageError: no such program, meter or option, or the output exists; nothing has run then.
+        SetupError: no meter can be read, the server does not tell its counters, or the output cannot be written;
+            nothing has run then.
+        UsageError: no such program, meter, domain or option, or the output exists; nothing has run then.
     """
     candidates = find_meters(request.meters)
     _require_power(candidates)
+    check_headline(request.headline, candidates)
     _require_program(request.command[0])
     with (
+        _watch_server(request) as server,
         RecordBundle(request) as bundle,
         SampledSession(
             candidates, rate_hz=request.rate_hz, folder=live_folder(request.output), priority=request.priority
@@ -69,7 +75,7 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
     ):
         try:
             session.start()
-            runs = _Runs(request, session, show)
+            runs = _Runs(request, session, show, server)
             runs.go()
         except (KeyboardInterrupt, JoulemapError):
             session.discard()  # what an interrupt or a command that never ran leaves is no recording
@@ -82,6 +88,9 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
                 plain=tuple(runs.plain),
                 baselines=tuple(runs.baselines),
                 findings=tuple(runs.findings),
+                headline=request.headline,
+                server=request.server,
+                units=server.units() if server is not None else (),
             )
             document = bundle.write(recorded, session)
         except KeyboardInterrupt:
@@ -94,6 +103,10 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
         if not request.keep:
             session.discard()
     return RecordOutcome(status=status, document=document)
+
+
+def _watch_server(request: RecordRequest) -> AbstractContextManager[ServerCounts | None]:
+    return ServerCounts(request.server, request.counted) if request.server else nullcontext()
 
 
 def _require_program(name: str) -> None:
@@ -134,6 +147,7 @@ class _Runs:
     request: RecordRequest
     session: SampledSession
     show: Callable[[LiveLine], None]
+    server: ServerCounts | None = None
     ends: list[CommandEnd] = field(default_factory=list)
     plain: list[CommandEnd] = field(default_factory=list)
     baselines: list[tuple[int, int]] = field(default_factory=list)
@@ -154,6 +168,9 @@ class _Runs:
                 self._rest(sink, live)
         finally:
             sink.close()
+        if self.server is not None:
+            self.server.close_runs()
+            self.findings += self.server.findings
         left = list_survivors(FOLDER_VARIABLE, str(self.session.marks_folder))
         if left:
             message = (
@@ -197,6 +214,9 @@ class _Runs:
         return True
 
     def _run(self, number: int, sink: MarkSink | None, live: LivePower) -> CommandEnd:
+        counting = self.server if sink is not None else None
+        if counting is not None:
+            counting.begin_run()
         self.session.read_now()
         close: list[Callable[[int], None]] = []
         began_ns = time.monotonic_ns()
@@ -214,6 +234,8 @@ class _Runs:
             started=started,
         )
         self.session.read_now()
+        if counting is not None:
+            counting.end_run(number)
         for finish in close:
             finish(end.end_ns)
         return end

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from joulemap.analysis.recorded.work import CountedUnit
 from joulemap.meters.live.sampling.plan import Priority
 from joulemap.records.finding import Finding
 from joulemap.records.recording import Recording
@@ -28,6 +30,9 @@ class RecordRequest:
         priority: of the sampling process.
         force: replace a bundle that is there.
         keep: leave the capture beside the bundle.
+        server: address of the metrics of a server that the command loads; empty for none.
+        counted: metric of each unit of its work; empty for what is known.
+        headline: domains whose sum is the headline, or ``sum`` alone; empty for those of the widest boundary.
     """
 
     command: tuple[str, ...]
@@ -40,6 +45,9 @@ class RecordRequest:
     priority: Priority = Priority.NORMAL
     force: bool = False
     keep: bool = False
+    headline: tuple[str, ...] = ()
+    server: str = ""
+    counted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,9 @@ class Recorded:
         plain: of the runs without sampling, in the order of their partners.
         baselines: begin and end, ns.
         findings: of the command and of the recording as a whole.
+        headline: as asked for.
+        server: address of the server's metrics; empty for none.
+        units: what it counted.
     """
 
     recording: Recording
@@ -80,3 +91,6 @@ class Recorded:
     plain: tuple[CommandEnd, ...] = ()
     baselines: tuple[tuple[int, int], ...] = ()
     findings: tuple[Finding, ...] = ()
+    headline: tuple[str, ...] = ()
+    server: str = ""
+    units: tuple[CountedUnit, ...] = ()

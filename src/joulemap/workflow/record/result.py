@@ -17,7 +17,9 @@ from joulemap.analysis.recorded.energies import (
     estimate_mean_power,
 )
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
+from joulemap.analysis.recorded.headline import SUM, Headline, choose_headline
 from joulemap.analysis.recorded.runs import DomainRuns, Window, measure_runs
+from joulemap.analysis.recorded.work import measure_unit
 from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.finding import Finding, Severity, Validity
 from joulemap.records.live.capture_header import CaptureHeader, qualify
@@ -51,10 +53,15 @@ def measure_domains(
     )
 
 
+def headline_of(recording: Recording, parts: Sequence[DomainRuns], asked: Sequence[str] = ()) -> Headline:
+    """Returns which domains the headline is made of; ``asked`` as in :func:`choose_headline`."""
+    return choose_headline({part.name: part.boundary for part in parts}, recording.overlaps, asked)
+
+
 def headline_parts(recording: Recording, parts: Sequence[DomainRuns]) -> tuple[DomainRuns, ...]:
-    """Returns the domains that no other contains: what may be added, when their boundary is one."""
-    inner = {pair[0] for pair in recording.overlaps}
-    return tuple(part for part in parts if part.name not in inner)
+    """Returns the domains that are added unless somebody chooses otherwise: of one boundary, none inside another."""
+    by_name = {part.name: part for part in parts}
+    return tuple(by_name[name] for name in headline_of(recording, parts).domains)
 
 
 def describe_record(
@@ -71,11 +78,15 @@ def describe_record(
     runs = [(end.start_ns, end.end_ns) for end in recorded.ends]
     recording = recorded.recording
     parts = measure_domains(recording, header, runs, recorded.baselines) if runs else ()
-    outer = headline_parts(recording, parts)
+    headline = headline_of(recording, parts, recorded.headline)
+    by_name = {part.name: part for part in parts}
+    chosen = [by_name[name] for name in headline.domains]
+    mixed = headline.rule in {SUM, "named"}
     findings = [*recorded.findings, *recording.findings, *(f for part in parts for f in part.findings)]
-    findings += _remarks(outer, recorded)
-    energy = estimate_energy(outer)
-    validity = _validity(parts, findings)
+    findings += [*_remarks(chosen, recorded), *_explain(headline)]
+    lost = Unavailable(reason="meter_lost" if parts else "no_meter")
+    energy = estimate_energy(chosen, mixed=mixed) if chosen else lost
+    validity = _validity([energy] if recorded.headline else [estimate_energy([part]) for part in parts], findings)
     document: dict[str, object] = {
         "schema": SCHEMA,
         "schema_version": 1,
@@ -85,9 +96,15 @@ def describe_record(
         "findings": [finding.to_json() for finding in findings],
         "scope": SCOPE,
         "energy_j": energy.to_json(),
-        "energy_above_idle_j": estimate_above_idle(outer).to_json(),
-        "average_power_w": estimate_mean_power(outer).to_json() if outer else Unavailable(reason="no_meter").to_json(),
-        "energy_of": [part.name for part in outer] if isinstance(energy, Estimate) else [],
+        "energy_above_idle_j": (estimate_above_idle(chosen, mixed=mixed) if chosen else lost).to_json(),
+        "average_power_w": (estimate_mean_power(chosen, mixed=mixed) if chosen else lost).to_json(),
+        "energy_of": list(headline.domains) if isinstance(energy, Estimate) else [],
+        "headline": {
+            "rule": headline.rule,
+            "domains": list(headline.domains),
+            "boundary": headline.boundary or None,
+            "left_out": list(headline.left_out),
+        },
         "duration_s": estimate_duration([end.duration_s for end in recorded.ends]).to_json(),
         "domains": _describe_domains(recording, header, parts),
         "repeats": len(recorded.ends),
@@ -96,9 +113,29 @@ def describe_record(
         "command": _describe_command(argv, recorded.ends),
         "sampler": _describe_sampler(recording.metadata),
     }
+    if recorded.server:
+        document["work"] = _describe_work(recorded, chosen, mixed=mixed)
     if recorded.plain:
         document["overhead"] = _describe_overhead(recorded, parts, header)
     return document, validity
+
+
+def _describe_work(recorded: Recorded, chosen: Sequence[DomainRuns], *, mixed: bool) -> dict[str, object]:
+    """Returns what the server counted, and the energy of the headline per unit of it."""
+    units = []
+    for unit in recorded.units:
+        figures = measure_unit(chosen, unit, mixed=mixed)
+        units.append(
+            {
+                "unit": unit.name,
+                "metric": unit.metric,
+                "counts": list(unit.counts),
+                "energy_per_unit_j": figures.energy_j.to_json(),
+                "energy_above_idle_per_unit_j": figures.above_idle_j.to_json(),
+                "units_per_s": figures.per_s.to_json(),
+            }
+        )
+    return {"server": recorded.server, "units": units}
 
 
 def _declared(header: CaptureHeader) -> list[tuple[str, LiveDomain, str]]:
@@ -110,11 +147,30 @@ def _declared(header: CaptureHeader) -> list[tuple[str, LiveDomain, str]]:
     ]
 
 
-def _validity(parts: Sequence[DomainRuns], findings: Sequence[Finding]) -> Validity:
-    if not any(isinstance(estimate_energy([part]), Estimate) for part in parts):
+def _validity(figures: Sequence[Quantity], findings: Sequence[Finding]) -> Validity:
+    if not any(isinstance(figure, Estimate) for figure in figures):
         return Validity.INVALID
     severe = any(finding.severity is Severity.ERROR for finding in findings)
     return Validity.DEGRADED if severe else Validity.VALID
+
+
+def _explain(headline: Headline) -> list[Finding]:
+    """Returns what the headline does not hold, and what it mixes."""
+    said = []
+    if headline.rule == "widest":
+        message = (
+            f"the headline is {', '.join(headline.domains)}: the widest boundary that was measured"
+            f" ({headline.boundary}); {', '.join(headline.left_out)} feed something else and are not added,"
+            " --headline sum adds them"
+        )
+        said.append(Finding(slug="domains_chosen", severity=Severity.INFO, message=message))
+    if "+" in headline.boundary:
+        message = (
+            f"the headline adds what feeds different things ({headline.boundary}); it has no boundary of its own and"
+            " is compared with sums of the same domains only"
+        )
+        said.append(Finding(slug="boundaries_differ", severity=Severity.INFO, message=message))
+    return said
 
 
 def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
@@ -122,10 +178,6 @@ def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
     if len(recorded.ends) == 1:
         message = "one run: the intervals hold the meter's errors, not the scatter between runs; --repeats 5 adds it"
         remarks.append(Finding(slug="one_run", severity=Severity.INFO, message=message))
-    if len({part.boundary for part in outer}) > 1:
-        names = ", ".join(f"{part.name} ({part.boundary})" for part in outer)
-        message = f"{names} feed different things and are not added; each has its own figure"
-        remarks.append(Finding(slug="boundaries_differ", severity=Severity.INFO, message=message))
     short = [part.name for part in outer if estimate_energy([part]) == Unavailable(reason="too_short_for_samples")]
     if short and recorded.ends:
         mean_s = float(np.mean([end.duration_s for end in recorded.ends]))
@@ -150,6 +202,7 @@ def _describe_domains(
                 "name": name,
                 "meter": meter,
                 "boundary": str(domain.boundary),
+                "machine": domain.machine or None,
                 "energy_j": (estimate_energy([part]) if part else nothing).to_json(),
                 "energy_above_idle_j": (estimate_above_idle([part]) if part else nothing).to_json(),
                 "average_power_w": (estimate_mean_power([part]) if part else nothing).to_json(),

@@ -15,6 +15,7 @@ from typing import Final, Self
 from joulemap.errors import FormatError, JoulemapError, PowerError, SetupError, UsageError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.live.capture import CAPTURE_FILE, MARKS_FOLDER, MONOTONIC, CaptureReader
+from joulemap.formats.live.powers import UNDECLARED_UPDATE_S
 from joulemap.meters.live.marking.sink import MarkSink
 from joulemap.meters.live.sampling.plan import NamedMeter, Priority, SamplingPlan
 from joulemap.meters.live.sampling.process import SamplerProcess
@@ -133,7 +134,7 @@ class SampledSession:
     def settle_s(self) -> float:
         """How long to go on after an instant so that every meter has shown what it counted until then, s."""
         updates = [
-            domain.update_period_s or 0.0
+            domain.update_period_s or (UNDECLARED_UPDATE_S if domain.reading is DomainReading.POWER else 0.0)
             for meter in self.meters
             for domain in meter.domains
             if domain.reading is not DomainReading.SIGNAL
@@ -164,7 +165,11 @@ class SampledSession:
         return None if self._sampler is None else self._sampler.read_now()
 
     def pause(self) -> int | None:
-        """Samples no longer until :meth:`resume`, but for the wraps of counters."""
+        """Samples no longer until :meth:`resume`, but for the wraps of counters.
+
+        It goes on first until meters that renew seldom have shown what was drawn until now.
+        """
+        time.sleep(self.settle_s)
         return None if self._sampler is None else self._sampler.pause()
 
     def resume(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -16,6 +16,7 @@ from joulemap.analysis.instruments.library import find_instrument, instrument_fo
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
+from joulemap.analysis.recorded.headline import choose_headline
 from joulemap.errors import UsageError
 from joulemap.formats.base import StreamingReader
 from joulemap.formats.bundle import read_bundle
@@ -215,6 +216,8 @@ def _choose_traces(
     ]
     if len(outer) == 1:
         return (outer[0],), ()
+    if outer and len(recordings.entries) == 1 and recordings.entries[0].format == CaptureReader.name:
+        return _widest(recordings, outer)
     if shown is not None:
         message = f"the map shows {shown}, the first of {len(outer)} traces; name others with --trace"
         return (shown,), (Finding(slug="trace_chosen", severity=Severity.INFO, message=message),)
@@ -229,6 +232,19 @@ def _choose_traces(
         hint=f"choose with --trace {outer[0]}; name several to have their sum",
         slug="trace-ambiguous",
     )
+
+
+def _widest(recordings: RecordingBundle, outer: Sequence[str]) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Returns the traces of a capture that are mapped by themselves: those that ``record`` takes for its headline."""
+    headline = choose_headline({name: recordings.open_trace(name).channel.boundary for name in outer}, ())
+    findings: tuple[Finding, ...] = ()
+    if headline.left_out:
+        message = (
+            f"the map is of {', '.join(headline.domains)} ({headline.boundary}, the widest boundary);"
+            f" {', '.join(headline.left_out)} feed something else: map them with --trace"
+        )
+        findings = (Finding(slug="domains_chosen", severity=Severity.INFO, message=message),)
+    return headline.domains, findings
 
 
 def _refuse_overlap(recordings: RecordingBundle, names: tuple[str, ...]) -> None:

@@ -1,20 +1,24 @@
-"""Text behind an HTTP address that the user named. Sends the request and the credentials that were given, no more."""
+"""Text behind an HTTP address that the user named, and metrics in it. Sends the request and given credentials only."""
 
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping
 
 from joulemap.errors import UsageError
 from joulemap.meters.live.ground.paced_meter import AskError
 from joulemap.records.live.domain import MeterAddress
 
-__all__ = ["check_url", "fetch_text"]
+__all__ = ["check_url", "fetch_text", "parse_exposition"]
 
 _LIMIT_B = 1 << 24
+_LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
 def check_url(address: MeterAddress, example: str) -> str:
@@ -74,3 +78,25 @@ def fetch_text(
         raise AskError(
             f"{url} does not answer ({reason})", "check that the service runs and the address is right"
         ) from error
+
+
+def parse_exposition(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """Yields metric, labels and value of every line that is one; others are left out.
+
+    References:
+        Prometheus documentation, "Exposition formats", text format 0.0.4.
+    """
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None or line.startswith("#"):
+            continue
+        try:
+            value = float(match[3].replace("Inf", "inf"))
+        except ValueError:
+            continue
+        labels = {key: _unescape(raw) for key, raw in _LABEL.findall(match[2] or "")}
+        yield match[1], labels, value
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"n": "\n"}.get(found[1], found[1]), text)

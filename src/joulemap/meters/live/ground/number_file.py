@@ -13,6 +13,7 @@ from pathlib import Path
 __all__ = ["NumberFile", "read_number", "read_text"]
 
 _NAN = float("nan")
+_pread = os.pread
 _LONGEST_B = 64
 _GONE = frozenset({errno.ENODEV, errno.ENXIO, errno.EBADF, errno.ESTALE})
 
@@ -68,7 +69,7 @@ class NumberFile:
         try:
             if self._descriptor < 0:
                 self.open()
-            text = os.pread(self._descriptor, _LONGEST_B, 0)
+            text = _pread(self._descriptor, _LONGEST_B, 0)
             if text == self._last and os.fstat(self._descriptor).st_nlink == 0:
                 self.close()  # a file that was deleted answers with its last number for ever
                 return _NAN

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ class PacedMeter:
         name: of the candidate.
         ask: gives all figures, or raises :class:`AskError`.
         every_s: least time between two questions, s.
+        machine: whose power it is; empty for the machine that records.
         now_ns: the clock.
     """
 
@@ -55,11 +57,13 @@ class PacedMeter:
         ask: Callable[[], Answer],
         *,
         every_s: float,
+        machine: str = "",
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._address = address
         self._name = name
         self._ask = ask
+        self._machine = machine
         self._every_ns = round(every_s * 1e9)
         self._now_ns = now_ns
         self._domains: tuple[LiveDomain, ...] = ()
@@ -100,7 +104,7 @@ class PacedMeter:
             raise refused_meter(self._name, str(error), error.fix) from error
         if not answer:
             raise refused_meter(self._name, "the answer holds no energy and no power", "")
-        self._domains = tuple(domain for domain, _ in answer.values())
+        self._domains = tuple(replace(domain, machine=self._machine) for domain, _ in answer.values())
         self._values = [value for _, value in answer.values()]
         self._due_ns = self._now_ns() + self._every_ns
 

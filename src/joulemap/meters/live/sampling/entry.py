@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -26,8 +27,9 @@ from joulemap.errors import JoulemapError
 from joulemap.meters.live.registry import open_meter
 from joulemap.meters.live.sampling.clocks import read_clocks
 from joulemap.meters.live.sampling.loop import SamplingLoop, wrap_safe_period_s
-from joulemap.meters.live.sampling.plan import Command, Priority, SamplingPlan
+from joulemap.meters.live.sampling.plan import Command, SamplingPlan
 from joulemap.meters.live.sampling.ring import RingWriter
+from joulemap.meters.live.sampling.scheduling import take_priority
 from joulemap.meters.live.sampling.stream import MeterStream
 from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
@@ -82,9 +84,9 @@ class _Capture:
         self.streams: list[MeterStream] = []
         self.rows = 0
 
-    def note(self, slug: str, message: str, at_ns: int) -> None:
+    def note(self, stream: int, slug: str, message: str, at_ns: int) -> None:
         if self.writer is not None:
-            self.writer.note(slug, message, at_ns)
+            self.writer.note(slug, message, at_ns, stream)
         _answer({"note": slug, "message": message})
 
     def flush(self) -> None:
@@ -188,7 +190,7 @@ def _open_streams(plan: SamplingPlan, capture: _Capture) -> CaptureHeader:
                 every=every,
                 capacity=max(64, int(4 * plan.flush_s * plan.rate_hz / every) + 16),
                 reopen=open_meter,
-                note=capture.note,
+                note=partial(capture.note, number),
                 now_ns=time.monotonic_ns,
             )
         )
@@ -201,23 +203,9 @@ def _open_streams(plan: SamplingPlan, capture: _Capture) -> CaptureHeader:
         session=plan.session,
         rate_hz=plan.rate_hz,
         streams=tuple(told),
-        priority=_take_priority(plan.priority),
+        priority=take_priority(plan.priority),
         facts={"joulemap": __version__, "pid": str(os.getpid())},
     )
-
-
-def _take_priority(asked: Priority) -> str:
-    """Returns what the scheduler granted; a refusal is no failure, since jitter is recorded anyway."""
-    with contextlib.suppress(OSError), open("/proc/self/timerslack_ns", "w", encoding="ascii") as file:  # noqa: PTH123
-        file.write("1")  # sleeps end when they are due; 50 us late by default
-    if asked is Priority.REALTIME and hasattr(os, "sched_setscheduler"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-            return "fifo 10"
-    if asked is not Priority.NORMAL:
-        with contextlib.suppress(OSError):
-            return f"nice {os.nice(-10)}"
-    return "normal"
 
 
 def _read_line() -> str:

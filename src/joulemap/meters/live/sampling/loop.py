@@ -89,19 +89,19 @@ class SamplingLoop:
             self._threads.append(thread)
             thread.start()
         self.flush()
-        start_ns = self._heard_ns = flushed_ns = self.time.now_ns()
+        now_ns = start_ns = self._heard_ns = flushed_ns = self.time.now_ns()
         number = 0
         while not self._stopped:
             if self._paused:
-                number, start_ns = 0, self._rest()
+                number, now_ns = 0, self._rest()
+                start_ns = now_ns
                 continue
             deadline_ns = start_ns + (number + 1) * self.period_ns
-            now_ns = self.time.now_ns()
             if now_ns > deadline_ns + self.period_ns:  # whole deadlines went by
                 number = (now_ns - start_ns) // self.period_ns
                 deadline_ns = start_ns + (number + 1) * self.period_ns
             number += 1
-            if not self._wait(deadline_ns):
+            if not self._wait(deadline_ns, now_ns):
                 continue
             tick = number % _TICKS
             for stream in quick:
@@ -111,6 +111,7 @@ class SamplingLoop:
             if now_ns - flushed_ns >= self.flush_ns:
                 flushed_ns = now_ns
                 self.flush()
+                now_ns = self.time.now_ns()
         for thread in self._threads:
             thread.join(0.2)
         self.flush()
@@ -123,11 +124,10 @@ class SamplingLoop:
         limit_ns = self.period_ns * _SLOW_SHARE
         return [s for s in self.streams if s.read(_EXTRA) > limit_ns and s.read(_EXTRA) > limit_ns]
 
-    def _wait(self, deadline_ns: int) -> bool:
+    def _wait(self, deadline_ns: int, now_ns: int) -> bool:
         """Waits for a deadline; returns False when a command changed what is to be done."""
         clock_ns = self.time.now_ns
         while True:
-            now_ns = clock_ns()
             left_ns = deadline_ns - now_ns
             if left_ns > _NEAR_NS or now_ns - self._heard_ns > _LISTEN_NS:
                 self._heard_ns = now_ns
@@ -137,6 +137,7 @@ class SamplingLoop:
                 self.time.sleep_ns(left_ns)
             else:
                 return True
+            now_ns = clock_ns()
 
     def _obey(self, commands: Iterable[Command]) -> bool:
         """Carries commands out; returns True when sampling is to stop or to pause."""

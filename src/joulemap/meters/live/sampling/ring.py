@@ -76,17 +76,23 @@ class RingWriter:
     def __init__(self, descriptor: int, widths: Sequence[int], capacity: int) -> None:
         size = sum(_size_b(width, capacity) for width in widths)
         os.ftruncate(descriptor, size)
-        self._layout = _Layout(mmap.mmap(descriptor, size), widths, capacity)
+        layout = _Layout(mmap.mmap(descriptor, size), widths, capacity)
+        self._capacity = capacity
         self._next = [0] * len(widths)
+        self._views = [
+            (count.data, stamp_ns.data, raw.reshape(-1).data, width)
+            for count, stamp_ns, raw, width in zip(layout.count, layout.stamp_ns, layout.raw, widths, strict=True)
+        ]
 
-    def write(self, stream: int, stamp_ns: int, raw: NDArray[np.float64]) -> None:
-        """Adds one row."""
-        layout, number = self._layout, self._next[stream]
-        at = number % layout.capacity
-        layout.stamp_ns[stream][at] = stamp_ns
-        layout.raw[stream][at] = raw
+    def write(self, stream: int, stamp_ns: int, raw: memoryview) -> None:
+        """Adds one row: ``raw`` holds (domains,) float64 readings."""
+        number = self._next[stream]
+        at = number % self._capacity
+        count, stamps, raws, width = self._views[stream]
+        stamps[at] = stamp_ns
+        raws[at * width : (at + 1) * width] = raw
         self._next[stream] = number + 1
-        layout.count[stream][0] = number + 1
+        count[0] = number + 1
 
 
 class RingReader:

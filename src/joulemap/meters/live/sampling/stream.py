@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,12 +13,16 @@ from joulemap.errors import JoulemapError, PowerError
 from joulemap.meters.live.base import LiveMeter
 from joulemap.meters.live.sampling.ring import RingWriter
 from joulemap.records.live.capture_layout import SampleRows
-from joulemap.records.live.domain import MeterAddress
+from joulemap.records.live.domain import LiveDomain, MeterAddress
 
-__all__ = ["MeterStream"]
+__all__ = ["MeterStream", "match_domains"]
 
 _REOPEN_NS: Final = 1_000_000_000
+_PATIENCE_NS: Final = 10_000_000_000
+"""How long a meter that came back in part may take for the rest: drivers load one after the other."""
 _LONGEST_NS: Final = 0xFFFFFFFF
+
+_SAME: Final = ("reading", "unit", "scale", "modulus", "boundary", "provenance", "machine", "source")
 
 Note = Callable[[str, str, int], None]
 
@@ -65,7 +69,14 @@ class MeterStream:
         self._took_ns = np.empty(capacity, np.uint32)
         self._raw = np.empty((capacity, len(self.domains)), np.float64)
         self._row: NDArray[np.float64] = np.empty(len(self.domains), np.float64)
-        self._tried_ns = 0
+        # a store through a memoryview touches far less code than one through numpy: after a sleep all of it is cold
+        self._views = self._stamp_ns.data, self._tick.data, self._took_ns.data, self._raw.reshape(-1).data
+        self._row_view = self._row.data
+        self._width, self._capacity = len(self.domains), capacity
+        self._tried_ns = self._lost_ns = self._partial_ns = 0
+        self._told: str | None = None
+        self._columns: NDArray[np.intp] | None = None
+        self._other = np.empty(0)
         self._failing = False
         self.ring: RingWriter | None = None
         self.overrun = 0
@@ -76,28 +87,23 @@ class MeterStream:
 
         The reading itself holds no lock: a slow meter does not delay who takes the rows.
         """
-        row = self._row
         began_ns = self._now_ns()
-        if self._meter is None:
-            self._try_again(began_ns)
-        if self._meter is None:
-            row.fill(np.nan)
-        else:
-            self._read_row(self._meter, row, began_ns)
+        meter = self._meter
+        if meter is None or self._columns is not None:
+            self._read_row(began_ns)
+        else:  # the way of nearly all readings: as little code as can be, since after a sleep all of it is cold
+            try:
+                meter.read(self._row)
+                self._failing = False
+            except (OSError, ValueError, JoulemapError) as error:
+                self._fail(meter, error, began_ns)
         ended_ns = self._now_ns()
         took_ns = ended_ns - began_ns
-        with self._lock:
-            at = self._filled
-            if at == self._stamp_ns.size:
-                self.overrun += 1
-                return took_ns
-            self._stamp_ns[at] = ended_ns
-            self._tick[at] = tick
-            self._took_ns[at] = min(_LONGEST_NS, took_ns)
-            self._raw[at] = row
-            self._filled = at + 1
-        if self.ring is not None:
-            self.ring.write(self.number, ended_ns, row)
+        if self.threaded:
+            with self._lock:
+                self._keep(tick, ended_ns, took_ns)
+        else:
+            self._keep(tick, ended_ns, took_ns)
         return took_ns
 
     def take(self) -> SampleRows | None:
@@ -119,22 +125,50 @@ class MeterStream:
         if self._meter is not None:
             self._meter.close()
 
-    def _read_row(self, meter: LiveMeter, row: NDArray[np.float64], at_ns: int) -> None:
-        try:
-            meter.read(row)
-        except PowerError as error:
+    def _keep(self, tick: int, ended_ns: int, took_ns: int) -> None:
+        at = self._filled
+        if at == self._capacity:
+            self.overrun += 1
+            return
+        stamps, ticks, costs, raws = self._views
+        stamps[at] = ended_ns
+        ticks[at] = tick
+        costs[at] = min(_LONGEST_NS, took_ns)
+        width = self._width
+        raws[at * width : (at + 1) * width] = self._row_view
+        self._filled = at + 1
+        if self.ring is not None:
+            self.ring.write(self.number, ended_ns, self._row_view)
+
+    def _read_row(self, at_ns: int) -> None:
+        """Reads a meter that is away, or that came back in another order or in part."""
+        if self._meter is None:
+            self._try_again(at_ns)
+        meter, row = self._meter, self._row
+        if meter is None:
             row.fill(np.nan)
+            return
+        try:
+            if self._columns is None:
+                meter.read(row)
+            else:
+                meter.read(self._other)
+                row[:] = np.where(self._columns >= 0, self._other[self._columns], np.nan)
+            self._failing = False
+        except (OSError, ValueError, JoulemapError) as error:
+            self._fail(meter, error, at_ns)
+
+    def _fail(self, meter: LiveMeter, error: Exception, at_ns: int) -> None:
+        self._row.fill(np.nan)
+        if isinstance(error, PowerError):
             self._meter = None
-            self._tried_ns = at_ns
+            self._tried_ns = self._lost_ns = at_ns
+            self._partial_ns, self._told = 0, None
             self._note("meter_lost", f"{self.name}: {error.message}", at_ns)
             meter.close()
-        except (OSError, ValueError, JoulemapError) as error:
-            row.fill(np.nan)
-            if not self._failing:
-                self._failing = True
-                self._note("meter_unreadable", f"{self.name}: {error}", at_ns)
-        else:
-            self._failing = False
+        elif not self._failing:
+            self._failing = True
+            self._note("meter_unreadable", f"{self.name}: {error}", at_ns)
 
     def _try_again(self, at_ns: int) -> None:
         if at_ns - self._tried_ns < _REOPEN_NS:
@@ -144,10 +178,44 @@ class MeterStream:
             meter = self._reopen(self._address)
         except (OSError, ValueError, JoulemapError):
             return
-        if meter.domains != self.domains:
-            self._note("meter_changed", f"{self.name} came back with other domains; it stays lost", at_ns)
-            self._tried_ns = 1 << 62
+        columns, differs = match_domains(self.domains, meter.domains)
+        missing = [domain.name for domain, at in zip(self.domains, columns, strict=True) if at < 0]
+        if len(missing) == len(self.domains):
+            meter.close()
+            if differs != self._told:
+                self._told = differs
+                what = f"{self.name} came back as something else ({differs}); it stays lost until it is as it was"
+                self._note("meter_changed", what, at_ns)
+            return
+        self._partial_ns = self._partial_ns or at_ns
+        if missing and at_ns - self._partial_ns < _PATIENCE_NS:
             meter.close()
             return
         self._meter = meter
-        self._note("meter_back", f"{self.name} could be opened again", at_ns)
+        same = columns == list(range(len(meter.domains)))
+        self._columns = None if same else np.array(columns, np.intp)
+        self._other = np.empty(len(meter.domains))
+        if missing:
+            what = f"{self.name} came back in part ({differs}); {', '.join(missing)} stays lost"
+            self._note("meter_changed", what, at_ns)
+        self._note("meter_back", f"{self.name} was opened again after {(at_ns - self._lost_ns) * 1e-9:.3g} s", at_ns)
+
+
+def match_domains(before: Sequence[LiveDomain], after: Sequence[LiveDomain]) -> tuple[list[int], str]:
+    """Returns where each domain is found again, -1 for one that is not, and what differs, in words.
+
+    A domain is the same when its name, its device and what its numbers mean are: a counter with its modulus. Limits,
+    periods and accuracy may have been declared anew.
+    """
+    at = {domain.name: number for number, domain in enumerate(after)}
+    columns, words = [], []
+    for domain in before:
+        number = at.get(domain.name, -1)
+        changed = [] if number < 0 else [key for key in _SAME if getattr(domain, key) != getattr(after[number], key)]
+        if number < 0:
+            words.append(f"no {domain.name}")
+        elif changed:
+            key = changed[0]
+            words.append(f"{domain.name}: {key} {getattr(after[number], key)}, not {getattr(domain, key)}")
+        columns.append(-1 if changed else number)
+    return columns, "; ".join(words)

@@ -61,9 +61,9 @@ class CaptureWriter:
             problem, self.problem = self.problem, ""
             self.note("capture_unwritable", f"the capture could not be written for a while: {problem}")
 
-    def note(self, slug: str, message: str, at_ns: int = 0) -> None:
-        """Writes that something happened."""
-        self.append(encode_note(slug, message, at_ns))
+    def note(self, slug: str, message: str, at_ns: int = 0, stream: int = -1) -> None:
+        """Writes that something happened; ``stream`` is the number of the meter that it happened to."""
+        self.append(encode_note(slug, message, at_ns, stream))
 
     def close(self) -> None:
         """Puts the file on the disk and closes it."""
@@ -125,9 +125,9 @@ class BackgroundWriter:
                 self._lost += 1
             self._changed.notify_all()
 
-    def note(self, slug: str, message: str, at_ns: int = 0) -> None:
-        """Writes that something happened."""
-        self.append(encode_note(slug, message, at_ns))
+    def note(self, slug: str, message: str, at_ns: int = 0, stream: int = -1) -> None:
+        """Writes that something happened; ``stream`` is the number of the meter that it happened to."""
+        self.append(encode_note(slug, message, at_ns, stream))
 
     def drain(self, timeout_s: float) -> bool:
         """Waits until everything was handed to the file system; returns False when that took too long."""
@@ -159,6 +159,7 @@ class BackgroundWriter:
                 self._changed.notify_all()
 
 
-def encode_note(slug: str, message: str, at_ns: int) -> bytes:
-    """Returns the block of a note."""
-    return encode_block(BlockKind.NOTE, json.dumps({"slug": slug, "message": message, "at_ns": at_ns}).encode())
+def encode_note(slug: str, message: str, at_ns: int, stream: int = -1) -> bytes:
+    """Returns the block of a note; ``stream`` is -1 where it concerns no one meter."""
+    told = {"slug": slug, "message": message, "at_ns": at_ns, "stream": stream}
+    return encode_block(BlockKind.NOTE, json.dumps(told).encode())

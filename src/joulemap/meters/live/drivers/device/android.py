@@ -234,6 +234,7 @@ class AndroidMeter:
             provenance=Provenance.MEASURED_SAMPLED,
             boundary=Boundary.NODE,
             largest_w=_LARGEST_W,
+            machine=f"{_NAME}:{self._address.options.get('serial', 'device')}",
             update_period_s=self._every_s,
             source="fuel gauge of the device, current times voltage",
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from joulemap.errors import SetupError, UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.losses import lost_meter, refused_meter
-from joulemap.meters.live.ground.options import check_options, number_option
+from joulemap.meters.live.ground.options import check_options, machine_option, number_option
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
 __all__ = ["EXAMPLE", "SUMMARY", "ScpiMeter", "build_meter", "discover_meters"]
@@ -28,7 +28,7 @@ EXAMPLE = "scpi:resource=TCPIP0::192.0.2.5::INSTR,current_query=MEAS:CURR?,volta
 _NAME = "scpi"
 _OPTIONS = (
     "resource", "library", "power_query", "voltage_query", "current_query", "volts", "timeout_s", "setup",
-    "read_termination", "write_termination",
+    "read_termination", "write_termination", "machine",
 )  # fmt: skip
 _OVERLOAD = 9.0e37
 _MOST_FAILURES = 3
@@ -69,7 +69,7 @@ class ScpiMeter:
         address: ``resource`` of VISA; ``library`` of PyVISA (``@py``, a path, ``file.yaml@sim``); either
             ``power_query``, or ``current_query`` (MEAS:CURR?) with ``voltage_query`` or ``volts``, a constant;
             ``setup``, commands joined by ``;`` that are sent first; ``timeout_s`` (5); ``read_termination`` and
-            ``write_termination`` (lf, crlf).
+            ``write_termination`` (lf, crlf); ``machine`` that it feeds (``this``; default: one of its own).
 
     Raises:
         UsageError: an option is wrong or missing (``meter-option``).
@@ -112,6 +112,7 @@ class ScpiMeter:
                 scale=1.0,
                 provenance=Provenance.MEASURED_SAMPLED,
                 boundary=Boundary.RAIL,
+                machine=machine_option(self._address, self.name),
                 source=f"SCPI {' '.join(self._queries)}; {self._identity or self._resource}",
             ),
         )

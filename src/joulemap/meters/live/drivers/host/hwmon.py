@@ -6,7 +6,8 @@ the index says nothing there (MAX20730: in1 is the input, curr1 the output).
 
 References:
     Linux Documentation/hwmon/sysfs-interface.rst (in mV, curr mA, power uW, energy uJ), hwmon/ina3221.rst,
-    hwmon/amd_energy.rst; FORMATS 3 (hwmon) and 4 (reports 33 to 37).
+    hwmon/amd_energy.rst, hwmon/acpi_power_meter.rst (``measures`` names devices); FORMATS 3 (hwmon) and 4
+    (reports 33 to 37).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _NAME = "hwmon"
 _CHANNEL = re.compile(r"^(power|energy|curr)(\d+)_(input|average)$")
 _MICRO = 1e-6
 _MOST_GPUS = 8
-_LARGEST_W = {Boundary.BOARD: 5_000.0, Boundary.PACKAGE: 5_000.0, Boundary.RAIL: 5_000.0}
+_ACPI_METER = "power_meter"
+_LARGEST_W = {Boundary.NODE: 20_000.0, Boundary.BOARD: 5_000.0, Boundary.PACKAGE: 5_000.0, Boundary.RAIL: 5_000.0}
 _NESTED = ("class/hwmon/*", "bus/i2c/drivers/ina3221/*/hwmon/hwmon*", "bus/i2c/drivers/ina3221x/*/hwmon/hwmon*")
 
 
@@ -216,7 +218,7 @@ def _describe(
 ) -> LiveDomain:
     channel = channels[at]
     energy = channel.reading is DomainReading.ENERGY_COUNTER
-    boundary = Boundary.PACKAGE if _is_package(chip, channel) else rail_boundary(channel.label)
+    boundary = _boundary_of(chip, channel)
     interval_ms = read_number(chip.folder / "update_interval")
     period_s = interval_ms * 1e-3 if interval_ms and interval_ms > 0 else None
     return LiveDomain(
@@ -245,6 +247,18 @@ def _second_roads(chip: _Chip, channel: _Channel) -> tuple[str, ...]:
     if chip.name == "amd_energy" and channel.label.startswith("Esocket"):
         return (f"powercap:package-{channel.label.removeprefix('Esocket')}",)
     return ()
+
+
+def _boundary_of(chip: _Chip, channel: _Channel) -> Boundary:
+    if chip.name == _ACPI_METER and _measures_all(chip):
+        return Boundary.NODE
+    return Boundary.PACKAGE if _is_package(chip, channel) else rail_boundary(channel.label)
+
+
+def _measures_all(chip: _Chip) -> bool:
+    """True unless the firmware names the devices that its power meter measures, and the machine is none of them."""
+    named = [entry.name for folder in (chip.folder, chip.folder / "device") for entry in folder.glob("measures/*")]
+    return not named or any(name.startswith("LNXSY") for name in named)
 
 
 def _is_package(chip: _Chip, channel: _Channel) -> bool:

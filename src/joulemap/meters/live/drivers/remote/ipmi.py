@@ -14,7 +14,7 @@ from pathlib import Path
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.command_stream import run_command
-from joulemap.meters.live.ground.options import check_options, number_option
+from joulemap.meters.live.ground.options import check_options, machine_option, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, AskError, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -23,7 +23,7 @@ __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters"]
 SUMMARY = "power of a server from its service processor (ipmitool)"
 EXAMPLE = ""
 _NAME = "ipmi"
-_OPTIONS = ("command", "every_s", "timeout_s")
+_OPTIONS = ("command", "every_s", "timeout_s", "machine")
 _INSTANT = re.compile(r"Instantaneous power reading:\s*(\d+(?:\.\d+)?)\s*Watts", re.IGNORECASE)
 _ACTIVE = re.compile(r"Power reading state is:\s*activated", re.IGNORECASE)
 _SENSOR = re.compile(r"^\s*([^|]+?)\s*\|(?:[^|]*\|){1,3}\s*(\d+(?:\.\d+)?)\s*Watts\s*$", re.IGNORECASE | re.MULTILINE)
@@ -60,7 +60,8 @@ def build_meter(address: MeterAddress) -> PacedMeter:
 
     Args:
         address: ``command`` that stands for ``ipmitool`` (with the arguments that reach another machine), ``every_s``
-            between questions (1), ``timeout_s`` (10).
+            between questions (1), ``timeout_s`` (10); ``machine`` that it belongs to (default: this one, or what ``-H``
+            of the command names).
 
     Raises:
         UsageError: an option is wrong (``meter-option``).
@@ -80,7 +81,17 @@ def build_meter(address: MeterAddress) -> PacedMeter:
             raise AskError(problem or "no answer", _fix(problem))
         return _sensors(command, timeout_s, every_s)
 
-    return PacedMeter(address, _NAME, ask, every_s=every_s)
+    host = _host_of(command)
+    machine = machine_option(address, host)
+    return PacedMeter(address, f"{_NAME}:{host}" if host else _NAME, ask, every_s=every_s, machine=machine)
+
+
+def _host_of(command: list[str]) -> str:
+    """Returns the host that ``-H`` of a command names; empty without one."""
+    for at, word in enumerate(command[1:], 1):
+        if word.startswith("-H"):
+            return word[2:] or (command[at + 1] if at + 1 < len(command) else "")
+    return ""
 
 
 def _sensors(command: list[str], timeout_s: float, every_s: float) -> Answer:

@@ -14,13 +14,13 @@ import dataclasses
 import math
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joulemap.errors import UsageError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.http_text import check_url, fetch_text
-from joulemap.meters.live.ground.options import check_options, number_option
+from joulemap.meters.live.ground.http_text import check_url, fetch_text, parse_exposition
+from joulemap.meters.live.ground.options import check_options, machine_option, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -29,9 +29,7 @@ __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters", "parse_exposi
 SUMMARY = "energy and power of a Prometheus exporter (node_exporter, Kepler, Scaphandre, dcgm-exporter, Triton)"
 EXAMPLE = "prometheus:url=http://192.0.2.7:9100/metrics"
 _NAME = "prometheus"
-_OPTIONS = ("url", "every_s", "timeout_s", "metric")
-_LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
-_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_OPTIONS = ("url", "every_s", "timeout_s", "metric", "machine")
 _UNIT = re.compile(r"_(micro|milli|kilo)?(joules|watts)(?:_total)?$")
 _PREFIX = {"micro": 1e-6, "milli": 1e-3, "kilo": 1e3, None: 1.0}
 _KNOWN = {
@@ -83,7 +81,8 @@ def build_meter(address: MeterAddress) -> PacedMeter:
 
     Args:
         address: ``url`` of the exporter; ``every_s`` between questions (1); ``timeout_s`` (5); ``metric``, a regular
-            expression that a series' name must match: then also the exporter's estimates for processes are taken.
+            expression that a series' name must match: then also the exporter's estimates for processes are taken;
+            ``machine`` that it tells of (default: the one that answers).
 
     Raises:
         UsageError: an option is wrong or ``url`` is missing (``meter-option``).
@@ -108,25 +107,9 @@ def build_meter(address: MeterAddress) -> PacedMeter:
             known.update({name: _within(domain, alone) for name, domain in alone.items()})
         return {name: (known.get(name, domain), value) for name, (domain, value) in found.items()}
 
-    return PacedMeter(address, f"{_NAME}:{urllib.parse.urlsplit(url).netloc or url}", ask, every_s=every_s)
-
-
-def parse_exposition(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """Yields metric, labels and value of every line that is one; others are left out."""
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None or line.startswith("#"):
-            continue
-        try:
-            value = float(match[3].replace("Inf", "inf"))
-        except ValueError:
-            continue
-        labels = {key: _unescape(raw) for key, raw in _LABEL.findall(match[2] or "")}
-        yield match[1], labels, value
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: {"n": "\n"}.get(found[1], found[1]), text)
+    split = urllib.parse.urlsplit(url)
+    machine = machine_option(address, split.hostname or "")
+    return PacedMeter(address, f"{_NAME}:{split.netloc or url}", ask, every_s=every_s, machine=machine)
 
 
 def _select(text: str, pattern: re.Pattern[str] | None, every_s: float) -> dict[str, tuple[LiveDomain, float]]:
@@ -179,7 +162,7 @@ def _describe(name: str, row: _Row, unit: tuple[str, float], *, estimated: bool,
 
 def _boundary_of(row: _Row) -> Boundary:
     words = f"{row.metric} {row.labels.get('zone', '')} {row.labels.get('path', '')}".lower()
-    if "gpu" in words or row.metric.startswith("DCGM"):
+    if "gpu" in words or row.metric.startswith(("DCGM", "nv_")):
         return Boundary.BOARD
     if "psys" in words or "platform" in words or "host_" in words:
         return Boundary.NODE

@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.meters.live.ground.http_text import check_url, fetch_text
-from joulemap.meters.live.ground.options import check_options, choose_option, number_option
+from joulemap.meters.live.ground.options import check_options, choose_option, machine_option, number_option
 from joulemap.meters.live.ground.paced_meter import Answer, AskError, PacedMeter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -28,7 +28,7 @@ __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters"]
 SUMMARY = "power of a server from its service processor (Redfish)"
 EXAMPLE = "redfish:url=https://192.0.2.9,user=operator,password_env=BMC_PASSWORD"
 _NAME = "redfish"
-_OPTIONS = ("url", "user", "password_env", "verify", "every_s", "timeout_s")
+_OPTIONS = ("url", "user", "password_env", "verify", "every_s", "timeout_s", "machine")
 _KWH_J = 3.6e6
 _LARGEST_W = 20_000.0
 _MOST_CHASSIS = 16
@@ -53,7 +53,7 @@ def build_meter(address: MeterAddress) -> PacedMeter:
     Args:
         address: ``url`` of the service, or of one Power resource; ``user`` and ``password_env``, the variable that
             holds the password; ``verify`` (yes or no) the certificate; ``every_s`` between questions (1),
-            ``timeout_s`` (10).
+            ``timeout_s`` (10); ``machine`` that it belongs to (default: one of its own, by its address).
 
     Raises:
         UsageError: an option is wrong or ``url`` is missing (``meter-option``).
@@ -87,7 +87,8 @@ def build_meter(address: MeterAddress) -> PacedMeter:
                 found.setdefault(domain.name, (domain, value))
         return found
 
-    return PacedMeter(address, f"{_NAME}:{split.netloc or url}", ask, every_s=every_s)
+    machine = machine_option(address, split.hostname or "")
+    return PacedMeter(address, f"{_NAME}:{split.netloc or url}", ask, every_s=every_s, machine=machine)
 
 
 def _find_resources(fetch: Fetch) -> list[str]:
