@@ -29,7 +29,6 @@ __all__ = [
     "TimedColumns",
     "boundary_of",
     "gap_ranges",
-    "rows_unreadable",
     "sampled_channel",
     "say_lost",
     "source_file",
@@ -90,22 +89,6 @@ class FindingLog:
             for slug, last in self._last.items()
         ]
         return (*self._kept, *rest)
-
-
-def rows_unreadable(name: str, counts: tuple[int, int], log: FindingLog, *, wanted: str) -> FormatError:
-    """Returns the error of a table of which no row, or hardly one, could be read: it names the first bad line.
-
-    Args:
-        name: of the file.
-        counts: rows that parse, and rows that do not.
-        log: has the finding of each bad row.
-        wanted: what a row must hold.
-    """
-    return FormatError(
-        f"{name}: {counts[0]} rows parse, {counts[1]} do not{log.first_unreadable}",
-        hint=f"Wanted: {wanted}.",
-        slug="recording-empty",
-    )
 
 
 def source_file(path: Path, root: Path | None = None) -> SourceFile:

@@ -23,13 +23,13 @@ from joulemap.formats.ground.building import (
     FindingLog,
     TimedColumns,
     boundary_of,
-    rows_unreadable,
     sampled_channel,
     source_file,
     timed_trace,
     uniform_trace,
     voltage_of,
 )
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.formats.ground.values import decimal_ns, parse_number, parse_stamp
 from joulemap.records.finding import Severity

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.ground.arrow_damage import arrow_failures, damaged_table
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
 from joulemap.formats.tables.columnar import build_recording
 from joulemap.records.recording import Recording
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import ReadOptions
-from joulemap.formats.ground.arrow_damage import arrow_failures, damaged_table
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.tables.mapping import TimeForm, build_traces, say_heading, table_clock, table_map
 from joulemap.records.recording import Recording

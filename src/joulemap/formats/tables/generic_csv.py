@@ -14,7 +14,8 @@ import numpy as np
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.ground.building import FindingLog, rows_unreadable, source_file
+from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import DelimitedTable, guess_delimiter, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import Stamp, decimal_ns, parse_number, parse_stamp
 from joulemap.formats.tables.mapping import ColumnMap, TimeForm, build_traces, say_heading, table_clock, table_map

@@ -19,7 +19,7 @@ import numpy as np
 
 from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.ground.arrow_damage import arrow_failures, damaged_table
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.sampling import SampleBook, recording_of
 from joulemap.formats.ground.slices import SliceColumns

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.ground.building import FindingLog, rows_unreadable, source_file
+from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import DelimitedTable, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import UnitKind, decimal_ns, header_unit, parse_number, parse_stamp
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.ground.building import FindingLog, rows_unreadable, source_file
+from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
