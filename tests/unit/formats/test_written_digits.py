@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from host_reading import read, trace
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.estimate import Estimate
+from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.text import last_digit
+from joulemap.formats.readers import reader
 from joulemap.trace.streamed import Trace
 from recording_files import read_bytes
 
@@ -47,6 +52,13 @@ def total_of(found: Trace) -> tuple[Estimate, list[str]]:
     mapped = map_energy([found], None, None, MeterErrors(), request=MapRequest())
     assert isinstance(mapped.total_j, Estimate)
     return mapped.total_j, [finding.slug for finding in mapped.findings]
+
+
+def test_where_nothing_says_the_resolution_it_is_said_that_noise_does_not_show(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"time [s]": np.arange(50) / 10, "power [W]": np.full(50, 5.2)}), tmp_path / "t.parquet")
+    (found,) = reader("parquet").read(tmp_path / "t.parquet", ReadOptions()).traces
+    assert found.channel.kernel.quantum_w == 0.0
+    assert "noise_not_seen" in total_of(found)[1]
 
 
 def test_a_constant_trace_of_an_unknown_meter_has_the_interval_of_its_last_digit(tmp_path: Path) -> None:

@@ -54,12 +54,14 @@ def correct_trace(trace: Trace, errors: MeterErrors) -> Trace:
     """Returns the trace with a calibration's offset and gain taken out of its samples."""
     if not errors.corrects:
         return trace
+    kernel = replace(trace.channel.kernel, quantum_w=trace.channel.kernel.quantum_w / abs(errors.gain))
+    channel = replace(trace.channel, kernel=kernel)
     if isinstance(trace, StreamedTrace):
-        return replace(trace, offset_w=errors.offset_w, gain=errors.gain)
+        return replace(trace, offset_w=errors.offset_w, gain=errors.gain, channel=channel)
     power_w = (trace.power_w.astype(np.float64) - errors.offset_w) / errors.gain
     for begin, end in trace.gaps:
         power_w[begin:end] = 0.0
-    return replace(trace, power_w=power_w)
+    return replace(trace, power_w=power_w, channel=channel)
 
 
 def map_energy(
