@@ -26,6 +26,8 @@ def rounding_std(quantum: float, noise_std: float) -> float:
     """
     if not quantum or noise_std > quantum:
         return 0.0
+    if not noise_std:
+        return quantum / math.sqrt(12.0)
     damping = (2.0 * math.pi * noise_std / quantum) ** 2
     squares = (math.exp(-damping * k * k) / (k * k) for k in range(1, _HARMONICS))
     return quantum / math.pi * math.sqrt(0.5 * math.fsum(squares))
