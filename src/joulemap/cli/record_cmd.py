@@ -62,6 +62,7 @@ _UNMEASURED = PowerError.exit_code
 @click.option(
     "--server",
     default="",
+    show_default=False,
     metavar="URL",
     help="Metrics of a server that the command loads (Prometheus text): joules per request, inference, token.",
 )
