@@ -35,6 +35,8 @@ __all__ = ["MapRequest", "correct_trace", "map_energy"]
 
 _SHOWS = 1e-12
 """Relative standard uncertainty below which only the rounding of numbers shows, and no meter."""
+_INSTANT_S = 1e-6
+"""Lost time below which sums of spans are rounded, s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +46,12 @@ class MapRequest:
     Args:
         key: what a row stands for.
         split: between tracks that are busy at once.
+        paused_s: of the gaps, time in which nothing was to be measured, s: it is no loss and no doubt.
     """
 
     key: MapKey = MapKey.NAME
     split: Split = Split.EQUAL
+    paused_s: float = 0.0
 
 
 def correct_trace(trace: Trace, errors: MeterErrors) -> Trace:
@@ -90,7 +94,7 @@ def map_energy(
     boundary = traces[0].channel.boundary
     provenance = weakest(trace.channel.provenance for trace in traces)
     plan = _plan(traces, timeline, clock, request)
-    sums = sum_traces(traces, plan[1] if plan else None)
+    sums = _without_pauses(sum_traces(traces, plan[1] if plan else None), request.paused_s)
     facts = sums.facts
     rate = traces[0].clock.rate_std_ppm or 0.0
     monte_carlo = MonteCarlo()
@@ -138,6 +142,12 @@ def map_energy(
         groups=build_groups(keys, inputs),
         fit=None if inputs.separated is None else inputs.separated.facts,
     )
+
+
+def _without_pauses(sums: TraceSums, paused_s: float) -> TraceSums:
+    """Returns the sums with the time of pauses taken out of what was lost."""
+    lost_s = sums.facts.lost_s - paused_s
+    return replace(sums, facts=replace(sums.facts, lost_s=lost_s if lost_s > _INSTANT_S else 0.0))
 
 
 def _meet(traces: Sequence[Trace], clock: ClockMap | None) -> tuple[Sequence[Trace], ClockMap | None]:

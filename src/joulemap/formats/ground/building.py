@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
+from joulemap.formats.ground.pauses import cut_at_pauses, no_pauses
 from joulemap.formats.ground.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile
@@ -279,6 +280,8 @@ class TimedColumns:
         stamp: ``end`` when a stamp ends its interval, ``start`` when it starts it, ``centre`` for point samples.
         gap_factor: a step longer than this many usual steps is a gap; None for a source that writes on change.
         period_ns: the usual step where the source knows it; None to take the median.
+        pauses: (p, 2) ns, stretches in which nothing was to be measured, sorted and disjoint: gaps without a finding;
+            stamps that end their intervals only.
     """
 
     time_ns: ArrayLike
@@ -287,6 +290,7 @@ class TimedColumns:
     stamp: str = "end"
     gap_factor: float | None = 1.75
     period_ns: int | None = None
+    pauses: NDArray[np.int64] = field(default_factory=no_pauses)
 
 
 def _monotonic(time_ns: NDArray[np.int64], columns: TimedColumns, log: FindingLog) -> NDArray[np.bool_]:
@@ -363,11 +367,13 @@ def _with_gaps(
 ) -> EnergyTrace:
     """Returns the trace, with a lost filler sample in every interval that is far longer than the others."""
     columns, channel, clock, log = context
+    bounds, value, paused = cut_at_pauses(bounds, value, columns.pauses)
     length = np.diff(bounds)
-    lost = ~_is_power(value)
+    missing = ~_is_power(value) & ~paused
+    lost = missing | paused
     edges, power_w = bounds, np.where(lost, 0.0, value)
     if columns.gap_factor is not None and value.size > 1 + (columns.period_ns is None):
-        wide = np.flatnonzero((length > columns.gap_factor * median_ns) & (length > 1))
+        wide = np.flatnonzero((length > columns.gap_factor * median_ns) & (length > 1) & ~paused)
         if wide.size:
             cut = bounds[wide + 1] - median_ns if columns.stamp != "start" else bounds[wide] + median_ns
             edges = np.insert(bounds, wide + 1, cut)
@@ -381,9 +387,8 @@ def _with_gaps(
                     "the usual step",
                     f"{int(bounds[row])} ns",
                 )
-    missing = ~_is_power(value)
     if missing.any():
-        say_lost(log, channel.name, int(missing.sum()), (value.size, int(np.argmax(missing))))
+        say_lost(log, channel.name, int(missing.sum()), (int((~paused).sum()), int(np.argmax(missing))))
     return EnergyTrace(
         clock=clock,
         channel=channel,

@@ -63,11 +63,19 @@ class Domain:
 
 @dataclass(slots=True)
 class Series:
-    """Values of one channel in file order."""
+    """Values of one channel in file order.
+
+    Args:
+        name: of the channel.
+        domain: what it measures.
+        first_ns: start of the first interval where the source knows it.
+        pauses: begin and end of stretches in which nothing was to be measured, ns, in order.
+    """
 
     name: str
     domain: Domain
     first_ns: int | None = None
+    pauses: tuple[tuple[int, int], ...] = ()
     start_ns: array[int] = field(default_factory=lambda: array("q"))
     time_ns: array[int] = field(default_factory=lambda: array("q"))
     value: array[float] = field(default_factory=lambda: array("d"))

@@ -80,7 +80,13 @@ class TraceMaker:
                 f"line {series.line[0]}",
             )
         trace = timed_trace(
-            TimedColumns(time_ns=time_ns, value=power_w, line=series.line, gap_factor=series.domain.gap_factor),
+            TimedColumns(
+                time_ns=time_ns,
+                value=power_w,
+                line=series.line,
+                gap_factor=series.domain.gap_factor,
+                pauses=np.array(series.pauses, np.int64).reshape(-1, 2),
+            ),
             channel=self._channel(series, time_ns),
             clock=self.clock,
             log=self.log,

@@ -6,6 +6,7 @@ monotonic clock.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -14,6 +15,7 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, sources_of
+from joulemap.formats.ground.pauses import list_paused
 from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
 from joulemap.formats.live.marks import place_marks, read_marks
@@ -49,6 +51,9 @@ _NOTES: Final = {
 class CaptureReader:
     """Reads captures of live meters, also what a killed recording left of one.
 
+    Args:
+        through_pauses: take what counters tell across the pauses of the sampling; else pauses are gaps.
+
     References:
         This project's :mod:`joulemap.records.live.capture_layout`.
     """
@@ -56,6 +61,9 @@ class CaptureReader:
     name: ClassVar[str] = "joulemap-capture"
     certainty: ClassVar[Certainty] = Certainty.WRITTEN
     folders: ClassVar[bool] = True
+
+    def __init__(self, *, through_pauses: bool = False) -> None:
+        self._through_pauses = through_pauses
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Returns 1 for the magic number, or a folder that holds such a file."""
@@ -74,6 +82,8 @@ class CaptureReader:
         folder = path if path.is_dir() else path.parent
         file = path / CAPTURE_FILE if path.is_dir() else path
         capture = read_capture(file, log)
+        if self._through_pauses:
+            capture = replace(capture, pauses=())
         files = [file, *sorted((folder / MARKS_FOLDER).glob("*"))] if path.is_dir() else [file]
         for note in capture.notes:
             log.add(note.slug if note.slug in _NOTES else "sampler_note", note.message, f"{note.at_ns} ns",
@@ -81,6 +91,8 @@ class CaptureReader:
         if capture.starts > 1:
             log.add("sampler_restarted", f"the sampling process was lost and replaced {capture.starts - 1} times")
         traces, lanes = _read_streams(capture, log)
+        if capture.pauses:
+            _say_pauses(capture, log)
         if not (traces or lanes):
             raise FormatError(
                 f"{path.name} holds no energy: {_last_word(log)}",
@@ -99,7 +111,7 @@ class CaptureReader:
             lanes=tuple(lanes),
             markers=(*((frames,) if frames.markers else ()), *_calendar(capture, log)),
             overlaps=tuple(pair for pair in list_overlaps(capture.header) if pair[0] in names and pair[1] in names),
-            metadata=_describe(capture, log),
+            metadata=_describe(capture, log) | _describe_pauses(capture, traces),
             findings=log.findings(),
         )
 
@@ -108,6 +120,32 @@ def _last_word(log: FindingLog) -> str:
     """Returns what is known of the reason."""
     found = log.findings()
     return found[-1].message if found else "no reading succeeded twice"
+
+
+def _say_pauses(capture: Capture, log: FindingLog) -> None:
+    paused_s = sum(end_ns - begin_ns for begin_ns, end_ns in capture.pauses) * 1e-9
+    log.add(
+        "sampling_paused",
+        f"sampling paused {len(capture.pauses)} times, {paused_s:.4g} s in all, as it was told to; no energy is counted"
+        " there",
+        f"{capture.pauses[0][0]} ns",
+        Severity.INFO,
+    )
+
+
+def _describe_pauses(capture: Capture, traces: list[EnergyTrace]) -> dict[str, str]:
+    """Returns how much of each trace is a gap because nothing was to be measured, s, as text."""
+    facts = {}
+    for trace in traces if capture.pauses else ():
+        edges_ns = trace.edges_ns
+        assert edges_ns is not None  # stamped readings
+        pauses = np.array(capture.pauses, np.int64)
+        paused_ns = 0
+        for first, last in trace.gaps:
+            spans_ns = edges_ns[first : last + 1]
+            paused_ns += int(np.diff(spans_ns)[list_paused(spans_ns, pauses)].sum())
+        facts[f"paused_s {trace.channel.name}"] = repr(paused_ns * 1e-9)
+    return facts
 
 
 def _calendar(capture: Capture, log: FindingLog) -> tuple[MarkerTrack, ...]:
@@ -141,6 +179,7 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
                 period_s=stream.period_s,
                 slept_ns=slept_ns,
                 reopened_ns=reopened_ns,
+                pauses=np.array(capture.pauses, np.int64).reshape(-1, 2),
             )
             make = counter_trace if domain.reading is DomainReading.ENERGY_COUNTER else power_trace
             with np.errstate(over="ignore", invalid="ignore"):  # a damaged number overflows to a missing value

@@ -2,7 +2,8 @@
 
 A counter is known where it changes. It is bridged exactly over readings that failed, as long as it cannot have passed
 its end twice; it is a gap where it fell or jumped beyond any possible power, where it stood still although power was
-drawn before, and where the machine slept.
+drawn before, and where the machine slept. Of a pause that was ordered nothing is claimed and nothing is said: a step
+that reaches into one is a gap.
 
 References:
     METHODS 1.2 (modulus, two wraps, frozen counters); Linux Documentation/power/powercap/powercap.rst.
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.formats.ground.building import FindingLog, TimedColumns, timed_trace
+from joulemap.formats.ground.pauses import list_paused, no_pauses
 from joulemap.formats.ground.values import difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.live.domain import LiveDomain
@@ -49,6 +51,7 @@ class CounterReadings:
         period_s: between two readings, s.
         slept_ns: instants at which the machine slept.
         reopened_ns: instants at which the meter was opened again after it was lost.
+        pauses: (p, 2) ns, pauses that were ordered, in order and disjoint: nothing is claimed of them.
     """
 
     channel: str
@@ -58,6 +61,7 @@ class CounterReadings:
     period_s: float
     slept_ns: Ints
     reopened_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    pauses: Ints = field(default_factory=no_pauses)
 
 
 def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> EnergyTrace | None:
@@ -100,8 +104,10 @@ def counter_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> E
     if not np.isfinite(power_w).any():
         return None
     shift_ns = round(readings.domain.latency_s * 1e9)
+    paused = np.flatnonzero(list_paused(edges_ns, readings.pauses))
+    pauses = np.stack([edges_ns[paused], edges_ns[paused + 1]], axis=1) - shift_ns
     return timed_trace(
-        TimedColumns(time_ns=edges_ns[1:] - shift_ns, value=power_w, gap_factor=None),
+        TimedColumns(time_ns=edges_ns[1:] - shift_ns, value=power_w, gap_factor=None, pauses=pauses),
         channel=_channel(readings),
         clock=clock,
         log=log,
@@ -161,8 +167,11 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
         usual_w = float(np.nanmedian(np.where(steps.wrapped, np.nan, power_w)))
         lost |= steps.wrapped & (power_w > _WILD * max(usual_w, 1e-9))
     lost |= _holds(edges_ns, readings.slept_ns)
+    paused = list_paused(edges_ns, readings.pauses)
+    power_w[paused] = np.nan  # whatever the counter did meanwhile, even once around
     lost |= _begun_anew(readings, edges_ns, steps.wrapped, np.where(lost, np.nan, power_w))
-    for row in np.flatnonzero(steps.wrapped & ~lost).tolist():
+    lost &= ~paused
+    for row in np.flatnonzero(steps.wrapped & ~lost & ~paused).tolist():
         log.add(
             "counter_wrapped",
             f"{readings.channel}: the counter passed its end; {_range(domain)} was added",
@@ -225,6 +234,7 @@ def _still(readings: CounterReadings, steps: tuple[Ints, Floats, Floats], at: In
     edges_ns, value, power_w = steps
     still, _ = still_stretches(readings, edges_ns, value)
     still &= np.diff(at) >= _STILL_UPDATES  # it was read all the while, with the same result
+    still &= ~list_paused(edges_ns, readings.pauses)
     if not still.any():
         return still
     moving = power_w[~still & np.isfinite(power_w)]
@@ -252,6 +262,8 @@ def _with_tail(readings: CounterReadings, edges_ns: Ints, power_w: Floats, log: 
     least_s = max(_STILL_S, _STILL_UPDATES * max(usual_s, readings.domain.update_period_s or 0.0, readings.period_s))
     if rest_s <= least_s:
         return edges_ns, power_w
+    if list_paused(np.array([edges_ns[-1], last_ns]), readings.pauses).any():
+        return np.append(edges_ns, last_ns), np.append(power_w, np.nan)
     heard = bool(np.isfinite(readings.raw[readings.stamp_ns > edges_ns[-1]]).any())
     what = "shows the same count" if heard else "could not be read"
     log.add(

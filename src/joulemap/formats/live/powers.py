@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.domains import Domain, Meaning, Series
+from joulemap.formats.ground.pauses import less_pauses_ns
 from joulemap.formats.ground.series import TraceMaker
 from joulemap.formats.live.counters import CounterReadings
 from joulemap.trace import Clock, EnergyTrace, KernelKind
@@ -44,6 +46,7 @@ def power_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> Ene
     """
     domain = readings.domain
     assert domain.boundary is not None  # a power has one
+    readings = _outside_pauses(readings)
     if readings.stamp_ns.size < 2:
         log.add("channel_empty", f"{readings.channel}: {readings.stamp_ns.size} readings span no time")
         return None
@@ -65,9 +68,17 @@ def power_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> Ene
     )
     raw = _without_still(readings, log)
     shift_ns = round((domain.latency_s + _late_s(readings, usual_s)) * 1e9)
+    series.pauses = tuple((int(begin_ns), int(end_ns)) for begin_ns, end_ns in readings.pauses)
     for row, (stamp_ns, value) in enumerate(zip(readings.stamp_ns.tolist(), raw.tolist(), strict=True)):
         series.add(stamp_ns - shift_ns, value, row)
     return TraceMaker(clock, log).trace(series)
+
+
+def _outside_pauses(readings: CounterReadings) -> CounterReadings:
+    """Returns the readings that were taken outside of pauses."""
+    begun = np.searchsorted(readings.pauses[:, 0], readings.stamp_ns)
+    kept = begun <= np.searchsorted(readings.pauses[:, 1], readings.stamp_ns, "right")
+    return replace(readings, stamp_ns=readings.stamp_ns[kept], raw=readings.raw[kept])
 
 
 def _late_s(readings: CounterReadings, usual_s: float) -> float:
@@ -97,8 +108,9 @@ def _without_still(readings: CounterReadings, log: FindingLog) -> NDArray[np.flo
     raw = readings.raw.copy()
     change = np.flatnonzero(raw[1:] != raw[:-1]) + 1
     bounds = np.concatenate(([0], change, [raw.size]))
-    ends_ns = np.append(readings.stamp_ns, readings.stamp_ns[-1])
-    span_s = (ends_ns[bounds[1:]] - readings.stamp_ns[bounds[:-1]]) * 1e-9
+    stamp_ns = less_pauses_ns(readings.stamp_ns, readings.pauses)
+    ends_ns = np.append(stamp_ns, stamp_ns[-1])
+    span_s = (ends_ns[bounds[1:]] - stamp_ns[bounds[:-1]]) * 1e-9
     if span_s.size < _CHANGES:
         return raw
     longest = int(np.argmax(span_s))

@@ -23,6 +23,7 @@ from joulemap.records.live.capture_layout import (
     SampleRows,
     decode_blocks,
     decode_clocks,
+    decode_pause,
     decode_samples,
 )
 
@@ -52,6 +53,7 @@ class Capture:
         notes: in file order.
         ended: the last process ended by itself.
         starts: processes that wrote it.
+        pauses: begin and end of each pause that was ordered, ns, in order of time.
     """
 
     header: CaptureHeader
@@ -60,6 +62,7 @@ class Capture:
     notes: tuple[CaptureNote, ...]
     ended: bool
     starts: int
+    pauses: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,6 +73,8 @@ class _Gathering:
     notes: list[CaptureNote] = field(default_factory=list)
     ended: bool = False
     starts: int = 0
+    pauses: dict[int, int | None] = field(default_factory=dict)
+    restarted: bool = False
 
 
 def read_capture(path: Path, log: FindingLog) -> Capture:
@@ -118,6 +123,7 @@ def read_capture(path: Path, log: FindingLog) -> Capture:
         notes=tuple(gathering.notes),
         ended=gathering.ended,
         starts=gathering.starts,
+        pauses=_close_pauses(gathering),
     )
 
 
@@ -156,6 +162,7 @@ def _take(block: Block, gathering: _Gathering) -> None:
         header = CaptureHeader.from_json(json.loads(block.payload))
         gathering.starts += 1
         gathering.ended = False
+        gathering.restarted = True
         if gathering.header is None:
             gathering.header = header
             gathering.rows = [[] for _ in header.streams]
@@ -167,6 +174,9 @@ def _take(block: Block, gathering: _Gathering) -> None:
         if rows.raw.shape[1] != domains or int(np.abs(rows.stamp_ns).max()) >= _LATEST_NS:
             raise ValueError(f"{rows.raw.shape[1]} columns of stream {block.stream}")
         gathering.rows[block.stream].append(rows)
+        if gathering.restarted:  # a process that replaces a killed one knows of no pause
+            gathering.restarted = False
+            _end_open_pause(gathering, int(rows.stamp_ns.min()))
     elif block.kind == BlockKind.CLOCKS:
         reading = decode_clocks(block)
         if max(abs(reading.monotonic_ns), abs(reading.utc_ns), abs(reading.boot_ns)) < _LATEST_NS:
@@ -181,8 +191,31 @@ def _take(block: Block, gathering: _Gathering) -> None:
                 stream=int(told.get("stream", -1)),
             )
         )
+    elif block.kind == BlockKind.PAUSE:
+        begin_ns, end_ns = decode_pause(block)
+        if abs(begin_ns) >= _LATEST_NS or (end_ns or 0) >= _LATEST_NS:
+            raise ValueError("its instants leave the range of 146 years")
+        gathering.pauses[begin_ns] = end_ns
     elif block.kind == BlockKind.END:
         gathering.ended = json.loads(block.payload).get("reason") != OWNER_LOST
+
+
+def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:
+    for begin_ns, end_ns in gathering.pauses.items():
+        if end_ns is None:
+            gathering.pauses[begin_ns] = max(at_ns, begin_ns)
+
+
+def _close_pauses(gathering: _Gathering) -> tuple[tuple[int, int], ...]:
+    """Returns the pauses in order, each beginning no sooner than the one before it ends; one that lasts ends last."""
+    last_ns = max((int(rows.stamp_ns.max()) for parts in gathering.rows for rows in parts), default=0)
+    _end_open_pause(gathering, last_ns)
+    told: list[tuple[int, int]] = []
+    for begin_ns, end_ns in sorted(gathering.pauses.items()):
+        first_ns = max(begin_ns, told[-1][1]) if told else begin_ns
+        if end_ns is not None and end_ns > first_ns:
+            told.append((first_ns, end_ns))
+    return tuple(told)
 
 
 def _join(parts: list[SampleRows], domains: int) -> SampleRows:

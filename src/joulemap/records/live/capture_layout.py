@@ -11,6 +11,7 @@ that replaces a killed one appends a header block of its own and goes on.
     clocks    monotonic, UTC and boot clock read together, i64 ns each; -1 for a clock that the system lacks; width ns
     note      JSON: something that happened: slug, message, at_ns, stream (-1 where it concerns no one meter)
     end       JSON: the process ended by itself, with its own account
+    pause     begin and end of a pause that was ordered, i64 ns each; an end of -1 while it lasts
 
 All numbers are little-endian. A tick of :data:`EXTRA_TICK` is a reading outside the schedule. This module touches no
 file.
@@ -42,9 +43,11 @@ __all__ = [
     "SampleRows",
     "decode_blocks",
     "decode_clocks",
+    "decode_pause",
     "decode_samples",
     "encode_block",
     "encode_clocks",
+    "encode_pause",
     "encode_samples",
 ]
 
@@ -58,6 +61,7 @@ OWNER_LOST: Final = "owner lost"
 _SYNC: Final = b"JMB1"
 _HEAD: Final = struct.Struct("<4sHHIII")
 _CLOCKS: Final = struct.Struct("<qqqq")
+_PAUSE: Final = struct.Struct("<qq")
 HEAD_B: Final = _HEAD.size
 """Bytes of a block before its payload."""
 _LARGEST_B: Final = 1 << 28
@@ -72,6 +76,7 @@ class BlockKind(IntEnum):
     CLOCKS = 3
     NOTE = 4
     END = 5
+    PAUSE = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +187,26 @@ def decode_clocks(block: Block) -> ClockReading:
     except struct.error as error:
         raise ValueError(f"{len(block.payload)} bytes are no reading of clocks") from error
     return ClockReading(monotonic_ns=monotonic_ns, utc_ns=utc_ns, boot_ns=boot_ns, width_ns=width_ns)
+
+
+def encode_pause(begin_ns: int, end_ns: int | None) -> bytes:
+    """Returns the pause block of a pause; its end is None while it lasts."""
+    return encode_block(BlockKind.PAUSE, _PAUSE.pack(begin_ns, -1 if end_ns is None else end_ns))
+
+
+def decode_pause(block: Block) -> tuple[int, int | None]:
+    """Returns begin and end of a pause block, ns; None for the end of one that lasts.
+
+    Raises:
+        ValueError: it has another size, or ends before it begins.
+    """
+    try:
+        begin_ns, end_ns = _PAUSE.unpack(block.payload)
+    except struct.error as error:
+        raise ValueError(f"{len(block.payload)} bytes are no pause") from error
+    if end_ns != -1 and end_ns < begin_ns:
+        raise ValueError("a pause ends before it begins")
+    return begin_ns, None if end_ns == -1 else end_ns
 
 
 def decode_blocks(data: bytes | memoryview, offset: int = len(MAGIC)) -> Iterator[Block]:

@@ -90,6 +90,7 @@ def record(request: RecordRequest, show: Callable[[LiveLine], None]) -> RecordOu
                 baselines=tuple(runs.baselines),
                 findings=tuple(runs.findings),
                 headline=request.headline,
+                through=session.read_through_pauses() if runs.plain else None,
                 server=request.server,
                 units=server.units() if server is not None else (),
             )

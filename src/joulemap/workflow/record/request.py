@@ -82,6 +82,7 @@ class Recorded:
         baselines: begin and end, ns.
         findings: of the command and of the recording as a whole.
         headline: as asked for.
+        through: the recording with what counters tell across its pauses; None when it has none.
         server: address of the server's metrics; empty for none.
         units: what it counted.
     """
@@ -92,5 +93,6 @@ class Recorded:
     baselines: tuple[tuple[int, int], ...] = ()
     findings: tuple[Finding, ...] = ()
     headline: tuple[str, ...] = ()
+    through: Recording | None = None
     server: str = ""
     units: tuple[CountedUnit, ...] = ()

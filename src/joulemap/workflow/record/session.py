@@ -201,6 +201,14 @@ class SampledSession:
         finally:
             self._discard_temporary()
 
+    def read_through_pauses(self) -> Recording:
+        """Returns what counters tell of the pauses too, after :meth:`stop` and while the folder is there.
+
+        Raises:
+            FormatError, InputError: the capture cannot be read.
+        """
+        return CaptureReader(through_pauses=True).read(self.folder, ReadOptions())
+
     def end(self) -> None:
         """Ends the sampling process; idempotent; what it wrote stays."""
         with self._lock:

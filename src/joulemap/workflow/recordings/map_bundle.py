@@ -16,6 +16,7 @@ from joulemap.analysis.instruments.library import find_instrument, instrument_fo
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
+from joulemap.analysis.recorded.pauses import stated_pause_s
 from joulemap.analysis.recorded.headline import choose_headline
 from joulemap.errors import UsageError
 from joulemap.formats.base import StreamingReader
@@ -176,7 +177,8 @@ def map_recording(
     if request.work.in_place:
         energy = map_in_place(laid, request.work)
     else:
-        energy = map_energy(traces, timeline, clock, meter, request=request.map)
+        told = replace(request.map, paused_s=max(stated_pause_s(entry.metadata, t.channel.name) for t in traces))
+        energy = map_energy(traces, timeline, clock, meter, request=told)
     extras = measure_extras((recordings, entry), laid, energy, request.work)
     if request.per:
         energy = replace(energy, metrics=measure_per(laid, extras, request.per, request.work))

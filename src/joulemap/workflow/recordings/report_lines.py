@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
+from joulemap.analysis.recorded.pauses import stated_pause_s
 from joulemap.analysis.sampling import TraceFacts
 from joulemap.estimate import Quantity
 from joulemap.records.mapping.clock_map import ClockMap
@@ -73,7 +74,8 @@ def list_lines(
                 meter = find_meter(request, entry, [trace])
                 trace = correct_trace(trace, meter)
             alone = mapped.map if mapped_one and len(mapped.trace_names) == 1 else None  # then it is measured already
-            energy = alone or map_energy([trace], None, None, meter, request=MapRequest())
+            told = MapRequest(paused_s=stated_pause_s(entry.metadata, trace.channel.name))
+            energy = alone or map_energy([trace], None, None, meter, request=told)
             shown = mapped_one or place(number, trace.clock, np.array([trace.start_ns], np.int64)) is not None
             line = _line(known.name, trace, energy, meter)
             lines.append(replace(line, inside=inside, mapped=mapped_one, trace=line.trace if shown else None))

@@ -34,7 +34,14 @@ from joulemap.meters.live.sampling.scheduling import take_priority
 from joulemap.meters.live.sampling.stream import MeterStream
 from joulemap.meters.live.sampling.writer import BackgroundWriter, CaptureWriter
 from joulemap.records.live.capture_header import CaptureHeader, CaptureStream
-from joulemap.records.live.capture_layout import OWNER_LOST, BlockKind, encode_block, encode_clocks, encode_samples
+from joulemap.records.live.capture_layout import (
+    OWNER_LOST,
+    BlockKind,
+    encode_block,
+    encode_clocks,
+    encode_pause,
+    encode_samples,
+)
 
 __all__ = ["main"]
 
@@ -99,6 +106,10 @@ class _Capture:
         if self.writer is not None:
             self.writer.note(slug, message, at_ns, stream)
         _answer({"note": slug, "message": message})
+
+    def note_pause(self, begin_ns: int, end_ns: int | None) -> None:
+        if self.writer is not None:
+            self.writer.append(encode_pause(begin_ns, end_ns))
 
     def flush(self) -> None:
         taken = [(stream.number, stream.take()) for stream in self.streams]
@@ -174,6 +185,7 @@ def _run(plan: SamplingPlan) -> None:
         flush_ns=round(plan.flush_s * 1e9),
         answered=lambda at_ns: _answer({"read": at_ns}),
         resting_ns=round(wrap_safe_period_s(capture.streams) * 1e9),
+        paused=capture.note_pause,
     )
     gc.collect()
     gc.disable()  # a collection is a pause of milliseconds; the loop makes no cycles

@@ -18,6 +18,7 @@ __all__ = ["LoopTime", "SamplingLoop", "wrap_safe_period_s"]
 
 _NEAR_NS: Final = 4_000_000  # closer deadlines are slept for, farther ones listen to the owner
 _LISTEN_NS: Final = 20_000_000
+_LISTEN_MARGIN_NS: Final = 1_000_000  # who listens counts whole milliseconds
 _EXTRA: Final = 0xFFFFFFFF
 _TICKS: Final = 0xFFFFFFFF  # tick numbers run below EXTRA and then start anew
 _SLOW_SHARE: Final = 0.25
@@ -66,6 +67,7 @@ class SamplingLoop:
         flush_ns: longest time between two flushes, ns.
         answered: told the stamp after each reading that was asked for.
         resting_ns: between two readings while paused, ns.
+        paused: told begin and end of each pause, ns, twice: at its begin, when it has no end, and at its end.
     """
 
     streams: Sequence[MeterStream]
@@ -75,6 +77,8 @@ class SamplingLoop:
     flush_ns: int
     answered: Callable[[int], None]
     resting_ns: int
+    paused: Callable[[int, int | None], None] = lambda _begin_ns, _end_ns: None
+    _paused_ns: int = field(default=0, init=False)
     _paused: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
     _heard_ns: int = field(default=0, init=False)
@@ -145,18 +149,34 @@ class SamplingLoop:
             if command is Command.READ:
                 self._read_now()
             elif command is Command.PAUSE:
-                self._read_now()
-                self._paused = True
+                self._pause()
             elif command is Command.RESUME:
-                self._paused = False
-                self._read_now()
+                self._resume()
             else:
                 self._read_all()
                 self._stopped = True
         return self._stopped or self._paused
 
+    def _pause(self) -> None:
+        """Begins a pause after a last reading; nothing is said twice."""
+        self._read_all()
+        if not self._paused:
+            self._paused, self._paused_ns = True, self.time.now_ns()
+            self.paused(self._paused_ns, None)
+        self._tell_read()
+
+    def _resume(self) -> None:
+        """Ends a pause with a first reading."""
+        if self._paused:
+            self._paused = False
+            self.paused(self._paused_ns, self.time.now_ns())
+        self._read_now()
+
     def _read_now(self) -> None:
         self._read_all()
+        self._tell_read()
+
+    def _tell_read(self) -> None:
         self.flush()
         self.answered(self.time.now_ns())
 
@@ -167,12 +187,15 @@ class SamplingLoop:
 
     def _rest(self) -> int:
         """Waits for the end of a pause, reading just often enough for counters; returns the new start, ns."""
+        due_ns = self.time.now_ns() + self.resting_ns
         while self._paused and not self._stopped:
-            before_ns = self.time.now_ns()
-            self._obey(self.time.listen(self.resting_ns))
-            if self._paused and self.time.now_ns() - before_ns >= self.resting_ns:
+            left_ns = due_ns - self.time.now_ns()
+            if left_ns > 0:  # what the owner says in between puts no reading off: a counter would wrap twice
+                self._obey(self.time.listen(left_ns + _LISTEN_MARGIN_NS))
+            else:
                 self._read_all()
                 self.flush()
+                due_ns = self.time.now_ns() + self.resting_ns
         return self.time.now_ns()
 
     def _run_slow(self, stream: MeterStream) -> None:
