@@ -276,7 +276,8 @@ def test_a_slow_power_sensor_has_shown_a_run_before_sampling_pauses(tmp_path: Pa
     wave = PowerWave(mean_w=20.0, swing_w=10.0, period_s=3.0, shape=WaveShape.SINE)
     for run in document["runs"]:
         truth_j = wave.energy_j(run["start_ns"], run["end_ns"])
-        assert run["energy_j"]["simulated:rail"] == pytest.approx(truth_j, abs=1.0)  # 6 J where it is dated by its last
+        # two edges inside samples of 0.4 s in which power moves by 8 W, polled late on a busy machine
+        assert run["energy_j"]["simulated:rail"] == pytest.approx(truth_j, abs=2.0)
 
 
 def test_marks_of_the_command_and_its_children_are_rows_of_the_map(tmp_path: Path) -> None:
