@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def test_a_page_of_recordings_is_quiet_closed_and_fits(
 def rows_of(made: Made) -> dict[str, Any]:
     document = map_bundle(made.bundle, PLACED)
     rows = document["rows"]
-    assert isinstance(rows, list)
+    assert isinstance(rows, Sequence)
     return {row["key"]: row for row in rows}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import stat
@@ -191,7 +192,7 @@ def test_a_trace_that_is_all_lost_has_no_number_anywhere(tmp_path: Path) -> None
     assert " J" not in call("map", made, "--offset", "0").out
     output = tmp_path / "out"
     assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
-    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,,,,refused,unavailable"
+    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,,,,refused,unavailable,table/monotonic"
 
 
 @pytest.mark.parametrize("text", ["1e300", "-1.7e308", "1e16"])
@@ -218,17 +219,21 @@ def test_power_of_nothing_is_zero_in_every_form(tmp_path: Path) -> None:
         assert called.code == 0, called.err
     output = tmp_path / "out.csv"
     assert call("export", made, "--offset", "0", "--to", "csv", "-o", output).code == 0
-    assert output.read_text().splitlines()[1] == "1000000000,3000000000,conv,,,0.0,0.0,,overlap,measured_sampled"
+    assert (
+        output.read_text().splitlines()[1]
+        == "1000000000,3000000000,conv,,,0.0,0.0,,overlap,measured_sampled,table/monotonic"
+    )
 
 
-def test_samples_that_show_no_noise_are_said_unless_the_meter_is_known(tmp_path: Path) -> None:
+def test_samples_that_show_no_noise_have_the_interval_of_their_last_digit(tmp_path: Path) -> None:
     made = two_powers(tmp_path, "5")
     document = call("map", made, "--offset", "0", "--json").json
     assert document["total_j"]["value"] == pytest.approx(1001 * 0.01 * POWER_W, rel=1e-12)
-    assert "noise_not_seen" in {f["slug"] for f in document["findings"]}
+    assert "noise_not_seen" not in {f["slug"] for f in document["findings"]}
+    assert document["total_j"]["std"] == pytest.approx(1001 * 0.01 / math.sqrt(12), rel=1e-3)  # a watt, rounded
     known = call("map", made, "--offset", "0", "--instrument", "hlw8012", "--json").json
     assert "noise_not_seen" not in {f["slug"] for f in known["findings"]}
-    assert known["total_j"]["expanded"] > 0
+    assert known["total_j"]["std"] > document["total_j"]["std"]
 
 
 def test_two_samples_have_an_interval(tmp_path: Path) -> None:

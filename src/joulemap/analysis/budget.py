@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.capture import GatedCapture
+from joulemap.analysis.intervals.rounding import rounding_std
 from joulemap.analysis.intervals.uncertainty import Kind, Term, mean_term
 from joulemap.records.instrument import ErrorDistribution, InstrumentSpec
 
@@ -27,8 +28,6 @@ __all__ = [
 
 ASSUMED_REPEATABILITY = 0.01
 """Relative run-to-run std that stands in while a single capture says nothing of it."""
-_HARMONICS = 1000
-"""Beyond them lies less than a thousandth of the variance."""
 
 
 def instrument_terms(spec: InstrumentSpec, energy_j: float, duration_s: float) -> tuple[Term, ...]:
@@ -51,23 +50,13 @@ def instrument_terms(spec: InstrumentSpec, energy_j: float, duration_s: float) -
 def resolution_terms(spec: InstrumentSpec, duration_s: float) -> tuple[Term, ...]:
     """Returns what rounding to the quantum leaves of an energy after any averaging, J; none where noise hides it.
 
-    Rounding errors average out only while the noise carries a steady power across the steps. Of a power of unknown
-    place between two steps the mean rounding error has the Fourier components (-1)^k q / (pi k), each damped by
-    exp(-2 pi^2 k^2 (noise / q)^2); without noise their variance is the q^2 / 12 of one reading.
-
     Args:
         spec: declared limits.
         duration_s: time over which it adds up, s.
-
-    References:
-        Widrow and Kollar, Quantization Noise, 2008, ch. 4 (a dithered quantiser); JCGM 100:2008, F.2.2.1.
     """
     if not spec.quantum_w or spec.noise_std_w > spec.quantum_w:
         return ()
-    damping = (2.0 * math.pi * spec.noise_std_w / spec.quantum_w) ** 2
-    squares = (math.exp(-damping * k * k) / (k * k) for k in range(1, _HARMONICS))
-    std_w = spec.quantum_w / math.pi * math.sqrt(0.5 * math.fsum(squares))
-    return (Term(name="resolution", std=duration_s * std_w),)
+    return (Term(name="resolution", std=duration_s * rounding_std(spec.quantum_w, spec.noise_std_w)),)
 
 
 def repeat_terms(values: NDArray[np.float64], *, single_std: float = 0.0) -> tuple[float, tuple[Term, ...]]:

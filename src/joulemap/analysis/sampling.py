@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.intervals.autocorrelation import effective_count
+from joulemap.analysis.intervals.autocorrelation import effective_count, has_period, highest_variance
+from joulemap.analysis.intervals.rounding import rounding_std
 from joulemap.trace import KernelKind, integrate_between
 from joulemap.trace.pages import release_samples
 from joulemap.trace.passes import run_pass
@@ -23,6 +24,8 @@ _LOOKS = 0.98
 """Share of a step from which a window is the step: stamps are rounded."""
 _FOLLOWED = 0.05
 """Variance of steps over that of samples below which samples follow the power."""
+_EPISODES = 6.0
+"""Independent samples below which nobody can tell a wave from work that goes up and down."""
 _MAD = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 
 
@@ -40,6 +43,7 @@ class TraceFacts:
         spread_w: standard deviation of the samples, W.
         between_w: what power did between samples that do not look all the time, 1 sd of one step, W; 0 for means over
             the whole step.
+        rounding_w: what rounding to the resolution leaves of a mean of many samples, 1 sd, W.
     """
 
     energy_j: float
@@ -50,6 +54,7 @@ class TraceFacts:
     noise_w: float
     spread_w: float
     between_w: float = 0.0
+    rounding_w: float = 0.0
 
 
 def trace_energy_j(trace: Trace) -> tuple[float, float]:
@@ -102,7 +107,9 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
     power_w, seen = cut_window(trace, *_middle(trace.n))
     power_w = power_w[seen]
     sample_s, step_s = sample_lengths_s(trace)
-    quantum_w = trace.channel.kernel.quantum_w / math.sqrt(12.0)
+    rounding_w = _rounding_w(power_w, trace.channel.kernel.quantum_w)
+    # rounding is at least in every sample; what of it no number of samples averages down is told by itself
+    quantum_w = math.sqrt(max(trace.channel.kernel.quantum_w**2 / 12.0 - rounding_w**2, 0.0))
     noise_w, between_w = quantum_w, 0.0
     if power_w.size == 2:
         noise_w = max(abs(float(power_w[1] - power_w[0])) / math.sqrt(2.0), quantum_w)
@@ -110,6 +117,8 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
         steps_w = np.diff(power_w)
         scatter = float(np.median(np.abs(steps_w - np.median(steps_w))))
         noise_w = max(_MAD * scatter / math.sqrt(2.0), quantum_w)
+        if trace.channel.kernel.kind is KernelKind.POINT:  # looks follow the power: their steps are hardly noise
+            noise_w = max(min(noise_w, math.sqrt(highest_variance(power_w))), quantum_w)
         between_w = _unseen_share(trace, step_s) * _unseen_w(power_w, steps_w)
     return TraceFacts(
         energy_j=energy_j,
@@ -120,18 +129,36 @@ def describe_samples(trace: Trace, energy_j: float, seen_s: float, lost_s: float
         noise_w=noise_w,
         spread_w=float(power_w.std()) if power_w.size else 0.0,
         between_w=between_w,
+        rounding_w=rounding_w,
     )
 
 
-def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:
-    """Returns what power does between two looks, W: what a step says where samples follow it, else its whole spread.
+def _rounding_w(power_w: NDArray[np.float64], quantum_w: float) -> float:
+    """Returns what rounding leaves of the mean of samples: nothing while neighbours are a resolution apart or more."""
+    steps_w = np.abs(np.diff(power_w))
+    moved_w = _MAD * float(np.median(steps_w)) / math.sqrt(2.0) if steps_w.size else 0.0
+    return rounding_std(quantum_w, math.sqrt(max(moved_w**2 - quantum_w**2 / 12.0, 0.0)))
 
-    Looks that beat with the work follow each other slowly and are worth fewer independent ones.
+
+def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:
+    """Returns what power does between two looks, W: what is left at the samples' highest frequency.
+
+    What a sampled mean misses is the power at multiples of the sampling frequency; what is seen at half of it is more,
+    for any power whose variations fade with their frequency: all of the spread where samples have nothing to do with
+    each other, next to nothing where they follow the power. Work that repeats at nearly the sampling frequency looks
+    like a slow wave, whose period nobody knows: where samples look like one, or are too few to tell, they are worth as
+    few as are independent.
+
+    References:
+        A. Papoulis and S. U. Pillai, Probability, 4th ed., 2002, ch. 11-5 (sampling of processes, aliasing).
     """
     step_w2, spread_w2 = 0.5 * float(steps_w @ steps_w) / steps_w.size, float(power_w.var())
-    if step_w2 < _FOLLOWED * spread_w2:
-        return math.sqrt(step_w2)
-    return math.sqrt(spread_w2 * power_w.size / effective_count(power_w))
+    independent = effective_count(power_w)
+    whole_w2 = spread_w2 * power_w.size / independent
+    if step_w2 >= _FOLLOWED * spread_w2 and (independent < _EPISODES or has_period(power_w)):
+        return math.sqrt(whole_w2)
+    ends_w2 = step_w2 / power_w.size  # after the last look nothing is known but that power may be a step away
+    return math.sqrt(min(highest_variance(power_w) + ends_w2, whole_w2))
 
 
 def _unseen_share(trace: Trace, step_s: float) -> float:

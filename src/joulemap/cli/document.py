@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
 from joulemap import __version__
 
-__all__ = ["document_head"]
+__all__ = ["document_head", "render_document"]
+
+_BLOCK = 256
+_PLAIN = json.JSONEncoder(allow_nan=False).encode
+_INDENTED = json.JSONEncoder(allow_nan=False, indent=2).encode
 
 
 def document_head(schema: str, *, validity: str = "valid", run_id: str | None = None) -> dict[str, object]:
@@ -23,3 +30,35 @@ def document_head(schema: str, *, validity: str = "valid", run_id: str | None = 
         "validity": validity,
         "findings": [],
     }
+
+
+def render_document(document: Mapping[str, object]) -> Iterator[str]:
+    """Yields the text of a document in parts: keys indented, the items of a long list one a line.
+
+    Args:
+        document: its lists may be any sequences, whose items are made one by one.
+
+    Raises:
+        ValueError: a number that is not finite.
+    """
+    opening = "{"
+    for key, value in document.items():
+        yield f"{opening}\n  {_PLAIN(key)}: "
+        opening = ","
+        if isinstance(value, Sequence) and not isinstance(value, str | list | tuple):
+            yield from _items(value)
+        else:
+            yield _INDENTED(value).replace("\n", "\n  ")
+    yield "\n}\n" if document else "{}\n"
+
+
+def _items(rows: Sequence[object]) -> Iterator[str]:
+    """Yields a list with an item a line: a million of them take as much memory as a few thousand."""
+    lead = "["
+    for at in range(
+        0, len(rows), _BLOCK
+    ):  # a row is gone when the next one is made: nothing piles up to be looked after
+        block = ",\n    ".join(_PLAIN(rows[k]) for k in range(at, min(at + _BLOCK, len(rows))))
+        yield f"{lead}\n    {block}"
+        lead = ","
+    yield "\n  ]" if rows else "[]"

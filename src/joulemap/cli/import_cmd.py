@@ -11,10 +11,12 @@ import click
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.errors import UsageError
+from joulemap.estimate import Boundary
 from joulemap.formats.base import ReadOptions
 from joulemap.report.console.recording import render_import
 from joulemap.report.console.style import Style
-from joulemap.workflow.recordings.import_recording import ImportRequest, import_recordings, parse_formats
+from joulemap.workflow.recordings.import_recording import import_recordings
+from joulemap.workflow.recordings.import_request import ImportRequest, parse_stated
 
 __all__ = ["command"]
 
@@ -51,9 +53,24 @@ __all__ = ["command"]
     callback=check_finite,
     help="Sample rate of a file that does not say it, Hz.",
 )
-@click.option("--utc-offset", metavar="[+-]HH:MM", help="Offset of local stamps from UTC, east positive.")
 @click.option(
-    "--boundary", metavar="NAME", help="What the power feeds: rail, soc, package, board, node, wall, facility."
+    "--utc-offset",
+    "offsets",
+    multiple=True,
+    metavar="[FILE=][+-]HH:MM",
+    help="Offset of local stamps from UTC, east positive.",
+)
+@click.option(
+    "--boundary",
+    type=click.Choice([str(b) for b in Boundary]),
+    help="What the power feeds, where the format cannot know.",
+)
+@click.option(
+    "--provenance",
+    "provenances",
+    multiple=True,
+    metavar="[FILE=]simulated|measured|estimated",
+    help="What the powers are at best; never more than the file says.",
 )
 @output_options
 @click.pass_context
@@ -70,21 +87,32 @@ def command(  # noqa: PLR0913  one argument a flag
     units: tuple[str, ...],
     voltage: float | None,
     rate: float | None,
-    utc_offset: str | None,
+    offsets: tuple[str, ...],
     boundary: str | None,
+    provenances: tuple[str, ...],
 ) -> int:
     """Read recordings of power and of what ran into one bundle."""
     invocation = context.ensure_object(Invocation)
     invocation.check()
+    zones = {path: _parse_offset(text) for path, text in parse_stated("--utc-offset", offsets, paths).items()}
+    origins = parse_stated("--provenance", provenances, paths)
     options = ReadOptions(
         columns=_pairs("--column", columns),
         units=_pairs("--unit", units),
         voltage_v=voltage,
         rate_hz=rate,
-        utc_offset_s=None if utc_offset is None else _parse_offset(utc_offset),
+        utc_offset_s=zones.pop("", None),
         boundary=boundary,
+        provenance=origins.pop("", None),
     )
-    request = ImportRequest(paths=paths, options=options, copy=copy, formats=parse_formats(formats, paths))
+    request = ImportRequest(
+        paths=paths,
+        options=options,
+        copy=copy,
+        formats=parse_stated("--format", formats, paths),
+        utc_offsets_s=zones,
+        provenances=origins,
+    )
     document = import_recordings(request, output, force=force)
     if invocation.json:
         write_result(json.dumps(document, indent=2, allow_nan=False) + "\n")

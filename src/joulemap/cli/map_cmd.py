@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -15,6 +15,7 @@ import click
 from joulemap.analysis.clocks.solve import Align, AlignRequest
 from joulemap.analysis.mapping.energy_map import MapRequest
 from joulemap.analysis.mapping.keys import MapKey
+from joulemap.cli.document import render_document
 from joulemap.cli.invocation import Invocation, check_finite, is_unicode, output_options
 from joulemap.cli.streams import write_result
 from joulemap.cli.work_options import build_work, work_options
@@ -168,11 +169,11 @@ def command(context: click.Context, /, bundle: Path, *, top: int | None, **flags
     document = map_bundle(bundle, replace(build_request(flags), work=work))
     if top is not None:
         rows = document["rows"]
-        assert isinstance(rows, list)  # map_bundle made it
+        assert isinstance(rows, Sequence)  # map_bundle made it
         document["rows_left_out"] = max(len(rows) - top, 0)
         document["rows"] = rows[:top]
     if invocation.json:
-        write_result(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        write_result(render_document(document))
     else:
         style = Style(color=invocation.color(sys.stdout), unicode=is_unicode(sys.stdout))
         width = shutil.get_terminal_size(fallback=(80, 24)).columns

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 from joulemap.errors import SetupError
@@ -29,14 +30,17 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  a number
 
 
-def write_result(text: str) -> None:
+def write_result(text: str | Iterable[str]) -> None:
     """Writes the result to stdout; a reader that went away is no failure.
+
+    Args:
+        text: whole, or in parts.
 
     Raises:
         SetupError: stdout cannot be written, for example on a full disk (``output-unwritable``).
     """
     try:
-        sys.stdout.write(text)
+        sys.stdout.writelines((text,) if isinstance(text, str) else text)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)

@@ -33,6 +33,8 @@ class ReadOptions:
         rate_hz: sample rate for a file that does not say it, Hz; None when not given.
         utc_offset_s: offset of a local time stamp from UTC, s east; None when not given.
         boundary: what the power feeds, when the format cannot know; None when not given.
+        provenance: what the powers of the file are at best, where the user knows that they are no measurement; None
+            when not given.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class ReadOptions:
     rate_hz: float | None = None
     utc_offset_s: float | None = None
     boundary: str | None = None
+    provenance: str | None = None
 
 
 class Reader(Protocol):
@@ -76,6 +79,7 @@ class Reader(Protocol):
         Raises:
             FormatError: the content breaks the format; names file and line or offset.
             InputError: the file needs something that the user must say (``options``) or is missing.
+            UsageError: the user said what is no unit or no boundary.
             SetupError: an extra is missing.
         """
         ...

@@ -73,6 +73,7 @@ class _Words:
     def __init__(self, count: int) -> None:
         self.index = np.zeros(count, np.int32)
         self.table: dict[str, int] = {}
+        self._known: list[str] = []
 
     def fill(self, at: int, column: Any) -> None:
         """Takes a block by its dictionary's codes: a Python object per slice would cost 100 bytes each."""
@@ -85,7 +86,7 @@ class _Words:
         codes = plain_values(encoded.indices)
         if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= len(words)):
             raise ValueError("a slice names a word that is not there")
-        if words and all(self.table.get(word) == code for code, word in enumerate(words)):
+        if words and words == self._known[: len(words)]:
             if len(words) > 1:  # the index is all 0 as it was made, and memory that nobody wrote to is none
                 self.index[at : at + codes.size] = codes
             return
@@ -97,6 +98,7 @@ class _Words:
         lookup = np.zeros(len(words), np.int32)
         for word in used.tolist():
             lookup[word] = self.table.setdefault(words[word], len(self.table))
+        self._known = list(self.table)
         same = bool(np.array_equal(lookup[used], used))
         if len(self.table) > 1:
             self.index[at : at + codes.size] = codes if same else lookup[codes]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-__all__ = ["Finding", "Severity", "Validity", "worst"]
+__all__ = ["Finding", "Severity", "Validity", "collapse_findings", "worst"]
+
+_PLACES = 6
+"""Places of one finding that are named."""
 
 
 class Severity(StrEnum):
@@ -57,3 +60,24 @@ class Finding:
             "message": self.message,
             "span": self.span or None,
         }
+
+
+def collapse_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Returns the findings in order, those that say the same once, with their first places and how many more.
+
+    A span without a place says how often.
+    """
+    places: dict[Finding, list[str]] = {}
+    for finding in findings:
+        places.setdefault(replace(finding, span=""), []).append(finding.span)
+    return tuple(replace(said, span=_places(spans)) for said, spans in places.items())
+
+
+def _places(spans: list[str]) -> str:
+    distinct = [span for span in dict.fromkeys(spans) if span]
+    if not distinct:
+        return f"{len(spans)} times" if len(spans) > 1 else ""
+    if len(distinct) == 1 and len(spans) > 1:
+        return f"{distinct[0]}, {len(spans)} times"
+    more = f" and {len(distinct) - _PLACES} more" if len(distinct) > _PLACES else ""
+    return f"{', '.join(distinct[:_PLACES])}{more}"

@@ -121,7 +121,7 @@ class Measurement:
         trace = traces[chosen]
         errors = live_errors(chosen, stated_gain(recording.metadata, chosen), trace.channel.provenance)
         clock = ClockMap(source=timeline.clock, target=trace.clock)
-        return map_energy([trace], timeline, clock, errors, request=MapRequest(key=MapKey(by))).rows
+        return tuple(map_energy([trace], timeline, clock, errors, request=MapRequest(key=MapKey(by))).rows)
 
     def save(self, output: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the measurement as a bundle, which ``joulemap map`` and the other commands open; returns its path.

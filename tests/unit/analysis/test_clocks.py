@@ -138,6 +138,46 @@ def test_correlation_finds_the_offset_within_its_bound() -> None:
     assert plain.step_w == pytest.approx(found.step_w, rel=0.01)  # what is open twice is busy once
 
 
+def under_a_root(timeline: Timeline, moved_ns: int, margin_ns: int, track: str) -> Timeline:
+    """The slices on another clock, inside one that covers all of them and a margin on both sides."""
+    start_ns, end_ns = timeline.start_ns - moved_ns, timeline.end_ns - moved_ns
+    rows = [
+        Slice(name=timeline.names[n], start_ns=int(a), end_ns=int(b), track="core")
+        for n, a, b in zip(timeline.name_index, start_ns, end_ns, strict=True)
+    ]
+    begin_ns, end = int(start_ns.min()) - margin_ns, int(end_ns.max()) + margin_ns
+    root = Slice(name="main", start_ns=begin_ns, end_ns=end, track=track)
+    return Timeline.from_slices(WORK, [root, *rows])
+
+
+@pytest.mark.parametrize("track", ["core", "process"])
+@pytest.mark.parametrize(("gap_s", "margin_ns"), [((5e-3, 60e-3), 0), ((5e-3, 60e-3), 90_000_000), ((0.0, 0.0), 0)])
+def test_what_is_inside_tells_where_an_outer_slice_covers_all(
+    gap_s: tuple[float, float], margin_ns: int, track: str
+) -> None:
+    moved_ns, apart = 9_876_543_210, []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        schedule = SCHEDULE if gap_s[1] else tuple((name, s * rng.uniform(0.5, 2.0), w) for name, s, w in SCHEDULE * 3)
+        trace, timeline, _ = sampled_powers(
+            schedule, runs=150 if gap_s[1] else 1, rate_hz=1000.0, rng=rng, gap_s=gap_s, noise_w=0.05
+        )
+        found = correlate_activity(trace, under_a_root(timeline, moved_ns, margin_ns, track))
+        apart.append((found.offset_ns - moved_ns) * 1e-9 / found.std_s)
+        assert found.std_s < 1e-3
+    assert max(map(abs, apart)) < 4.0
+    assert sum(abs(z) < 2.0 for z in apart) >= 10
+
+
+def test_a_root_alone_that_is_longer_than_the_trace_has_no_offset() -> None:
+    rng = np.random.default_rng(1)
+    with pytest.raises(NotComparableError, match="more than one offset"):
+        correlate_activity(
+            build_trace(2.0 + 0.1 * rng.standard_normal(500)),
+            Timeline.from_slices(WORK, [Slice(name="main", start_ns=0, end_ns=10**9)]),
+        )
+
+
 def test_a_load_without_a_beginning_has_no_offset() -> None:
     power = np.tile(np.repeat([1.0, 5.0], 10), 200)
     slices = [Slice(name="x", start_ns=k * 20_000_000, end_ns=k * 20_000_000 + 10_000_000) for k in range(50)]

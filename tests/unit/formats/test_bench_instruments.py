@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Provenance
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.readers import reader, sniff
@@ -60,7 +60,7 @@ def test_an_otii_file_whose_name_says_nothing_needs_its_unit(tmp_path: Path) -> 
         read_bytes("otii-csv", body, tmp_path)
     assert caught.value.slug == "unit-needed"
     assert read_bytes("otii-csv", body, tmp_path, units={"value": "W"}).traces[0].power_w.tolist() == [0.5, 0.25]
-    with pytest.raises(InputError) as unknown:
+    with pytest.raises(UsageError) as unknown:
         read_bytes("otii-csv", body, tmp_path, units={"value": "furlong"})
     assert unknown.value.slug == "unit-unknown"
 
@@ -266,7 +266,7 @@ def test_lpm01a_energies_of_a_period_are_divided_by_it_and_need_no_supply(unit: 
     packed = b"\xf0\xf3" + struct.pack(">I", 0) + b"\x00\xff\xff" + b"\x52\xa0" * 4 + b"\xf0\xf4\xff\xff"
     (binary,) = read_bytes("lpm01a-binary", packed, tmp_path, units={"value": unit}, rate_hz=100.0).traces
     assert binary.power_w.tolist() == pytest.approx([scale * 672 / 16**5 * 100] * 4)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(UsageError) as caught:
         read_bytes("lpm01a", body, tmp_path, units={"value": "V"}, voltage_v=3.0)
     assert caught.value.slug == "unit-unknown"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary
 from joulemap.formats.ground import building, sample_store
 from joulemap.formats.ground.building import (
@@ -158,7 +158,7 @@ def test_a_finding_that_repeats_is_counted() -> None:
 def test_what_the_user_says_is_checked(tmp_path: Path) -> None:
     assert boundary_of(None, Boundary.WALL) is Boundary.WALL
     assert boundary_of("soc", Boundary.WALL) is Boundary.SOC
-    with pytest.raises(InputError) as unknown:
+    with pytest.raises(UsageError) as unknown:
         boundary_of("desk", Boundary.WALL)
     assert unknown.value.slug == "boundary-unknown"
     for stated in (None, 0.0, -3.3, float("nan")):

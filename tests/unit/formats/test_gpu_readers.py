@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from host_reading import energy_j, lane, read, slugs, total, trace
+from joulemap.analysis.checks.plausible import stated_limit_w
 from joulemap.errors import FormatError, InputError
 from joulemap.estimate import Boundary
+from joulemap.formats.base import ReadOptions
 from joulemap.formats.readers import sniff
 from joulemap.trace import ClockKind
 from recording_files import shared_file
@@ -254,3 +256,26 @@ def test_nvtop_snapshot_has_one_stated_power_per_card() -> None:
     found = read("nvtop", shared_file("gpu_json", "beszel_nvtop.json"), Path())
     assert [figure.value for figure in found.totals] == [13.0, 9.0]
     assert found.metadata["gpu1_product"] == "AMD Radeon 680M"
+
+
+def test_a_stated_power_limit_is_a_lane_of_the_card(tmp_path: Path) -> None:
+    text = "timestamp, index, power.draw [W], power.limit [W], enforced.power.limit [W]\n"
+    text += "".join(f"2024/10/30 18:42:3{k}.000, 0, {200 + k}.00 W, 320.00 W, 300.00 W\n" for k in range(4))
+    found = read("nvidia-smi-csv", text, tmp_path)
+    limit, enforced = lane(found, "gpu0 power limit"), lane(found, "gpu0 enforced power limit")
+    assert (limit.unit, limit.value.tolist()) == ("W", [320.0] * 4)
+    assert enforced.value.tolist() == [300.0] * 4
+    assert stated_limit_w(trace(found, "gpu0"), found.lanes) == 320.0
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "limit_w"),
+    [
+        (("nvidia_smi", "a100-sxm4-v12.xml"), "gpu0", 500.0),
+        (("nvidia_smi", "rtx-3080-v13.xml"), "gpu0", 320.0),
+        (("rocm_smi", "mi100_rocm602.json"), "card0", 290.0),
+    ],
+)
+def test_shared_recordings_state_their_power_limits(place: tuple[str, ...], name: str, limit_w: float) -> None:
+    path = shared_file(*place)
+    assert lane(sniff(path).read(path, ReadOptions()), f"{name} power limit").value.tolist() == [limit_w]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +13,6 @@ from joulemap.analysis.separation.row_design import _elapsed, _share
 from joulemap.analysis.separation.stretches import Stretches
 from joulemap.formats.parquet import plain_values
 from joulemap.trace.instants import order_slices
-from joulemap.trace.loading import load_steps
 
 
 @pytest.mark.parametrize("origin_ns", [0, 17 * 10**17, -(1 << 62)])
@@ -52,6 +54,17 @@ def test_text_has_no_numbers() -> None:
         plain_values(pa.array(["a"]))
 
 
-@pytest.mark.parametrize("samples", [10, 10**9])
-def test_steps_are_loaded_without_an_effect(samples: int) -> None:
-    load_steps(samples)
+def test_steps_are_loaded_where_a_pass_will_use_them_and_only_there() -> None:
+    pytest.importorskip("numba")
+    script = (
+        "import sys\n"
+        "from joulemap.trace.loading import load_steps\n"
+        "load_steps(10)\n"
+        "assert 'numba' not in sys.modules, 'loaded for nothing'\n"
+        "load_steps(10**9)\n"
+        "from joulemap.trace import kernels\n"
+        "for step in (kernels.multiply_samples, kernels.fill_between):\n"
+        "    assert step.signatures, 'not compiled'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def assert_alike(found: Any, wanted: Any, place: str = "") -> None:
         for key in wanted:
             if key not in ("run_id", "bundle"):
                 assert_alike(found[key], wanted[key], f"{place}.{key}")
-    elif isinstance(wanted, list):
+    elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
         assert len(found) == len(wanted), place
         for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
             assert_alike(one, other, f"{place}[{k}]")

@@ -13,7 +13,7 @@ import numpy as np
 
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.uncertainty import Term, estimate
-from joulemap.analysis.mapping.rows import energy_terms
+from joulemap.analysis.mapping.row_figures import energy_terms
 from joulemap.analysis.sampling import describe_trace
 from joulemap.estimate import Estimate, weakest
 from joulemap.records.finding import Finding, Severity

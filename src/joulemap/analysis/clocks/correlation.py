@@ -1,8 +1,10 @@
 """The offset at which activity explains power best: cross-correlation on a grid, then least squares between its points.
 
-The peak is that of all activity against power. Between the grid's points each name has a power of its own, and the
-noise may be correlated in time. Starts and ends of the slices must ask for one and the same offset: as far as they do
-not, the power inside the slices is not what the model says, and half of their difference goes into the uncertainty.
+The peak is that of activity against power: of all of it, or where an outer slice covers all, of its innermost slices,
+as one or each of their names with a power of its own, whichever stands out most. Between the grid's points each name
+has a power of its own, and the noise may be correlated in time. Starts and ends of the slices must ask for one and the
+same offset: as far as they do not, the power inside the slices is not what the model says, and half of their difference
+goes into the uncertainty.
 Where another offset explains the samples almost as well (a periodic load without a beginning) there is no answer, and
 none is given.
 
@@ -71,11 +73,13 @@ def correlate_activity(trace: Trace, timeline: Timeline) -> Correlated:
     step_ns = max(_sample_ns(trace), math.ceil((span_ns + activity_ns) / _GRID), 1)
     power_w = _mean_power(trace, step_ns)
     begin_ns = int(timeline.start_ns.min())
-    activity = _busy(timeline, (begin_ns, step_ns, math.ceil(activity_ns / step_ns) + 1))
-    lag, gain = _peak(power_w, activity)
+    grid = begin_ns, step_ns, math.ceil(activity_ns / step_ns) + 1
+    lag, gain = max((_peak(power_w, columns) for columns in _activities(timeline, grid)), key=lambda peak: peak[1])
     fine = float(lag) * step_ns
-    offset_ns, std_s, step_w, share = _refine(power_w, (timeline, begin_ns, step_ns), fine)
-    if gain < _DISTINCT or not math.isfinite(std_s):
+    told = gain >= _DISTINCT
+    source = timeline, begin_ns, step_ns
+    offset_ns, std_s, step_w, share = _refine(power_w, source, fine) if told else (0, math.inf, 0.0, 0.0)
+    if not math.isfinite(std_s):
         raise NotComparableError(
             f"power and activity fit at more than one offset, or at none (best against next: {gain:.3g})",
             hint="give a mark that both saw (--marker LINE=SLICE) or state the offset (--offset)",
@@ -106,34 +110,69 @@ def _mean_power(trace: Trace, step_ns: int) -> Floats:
     return np.asarray(power_w, np.float64)
 
 
-def _busy(timeline: Timeline, grid: tuple[int, int, int]) -> Floats:
-    """Returns the share of each grid interval in which at least one slice is open, (count,).
+def _activities(timeline: Timeline, grid: tuple[int, int, int]) -> list[Floats]:
+    """Returns what may explain power: all slices as one, the innermost ones as one, and each of their names.
 
     Args:
         timeline: the slices.
         grid: first instant, ns; length of an interval, ns; intervals.
     """
+    lasting = np.flatnonzero(timeline.end_ns > timeline.start_ns)
+    if not lasting.size:
+        return [np.zeros((1, grid[2]))]
+    inner = _innermost(timeline, lasting, timeline.track_index[lasting])
+    deepest = _innermost(timeline, lasting, np.zeros_like(lasting))  # an outer slice may have a track of its own
+    known = {rows.size: rows for rows in (lasting, inner, deepest)}
+    tried = [_busy(timeline, rows, grid)[None, :] for rows in known.values()]
+    named = [_busy(timeline, rows, grid) for rows in _named_rows(timeline, inner)]
+    if len(named) > 1:
+        tried.append(np.stack(named))
+    return tried
+
+
+def _innermost(timeline: Timeline, rows: NDArray[np.int64], track: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Returns those of the slices that hold the start of no other one of their track, (rows,) each."""
+    start_ns, end_ns = timeline.start_ns[rows], timeline.end_ns[rows]
+    order = np.lexsort((-end_ns, start_ns, track))
+    start_ns, end_ns, track = start_ns[order], end_ns[order], track[order]
+    alone = np.ones(rows.size, np.bool_)
+    alone[:-1] = (track[1:] != track[:-1]) | (start_ns[1:] >= end_ns[:-1])
+    return rows[order[alone]]
+
+
+def _busy(timeline: Timeline, rows: NDArray[np.int64], grid: tuple[int, int, int]) -> Floats:
+    """Returns the share of each grid interval in which at least one of the slices is open, (count,)."""
     begin_ns, step_ns, count = grid
-    start, end = _stretches(timeline, np.flatnonzero(timeline.end_ns > timeline.start_ns), begin_ns)
+    start, end = _stretches(timeline, rows, begin_ns)
     return np.asarray(
         np.diff(_elapsed(start, end, np.arange(count + 1, dtype=np.float64) * step_ns)) / step_ns, np.float64
     )
 
 
 def _peak(power_w: Floats, activity: Floats) -> tuple[int, float]:
-    """Returns the lag in grid steps that explains most, and its gain over the next one in -2 log likelihood."""
-    n, m = power_w.size, activity.size
+    """Returns the lag in grid steps that explains most, and its gain over the next one in -2 log likelihood.
+
+    Args:
+        power_w: (n,) W.
+        activity: (k, m) shares of the grid's intervals: one column draws more than none, of several each has a power.
+    """
+    n, m = power_w.size, activity.shape[1]
     size = 1 << (n + m).bit_length()
     centred = power_w - power_w.mean()
     # activity outside its record is unknown: lags keep it inside the trace where it fits, else at least half of it
-    cross = np.fft.irfft(np.fft.rfft(centred, size) * np.fft.rfft(activity, size).conj(), size)
-    inside = np.fft.rfft(np.ones(n), size)
-    sums = np.fft.irfft(inside * np.fft.rfft(activity, size).conj(), size)
-    squares = np.fft.irfft(inside * np.fft.rfft(activity**2, size).conj(), size)
     lags = np.arange(-(m // 2), max(n - m // 2, 1))
     lags = lags[(lags >= 0) & (lags <= n - m)] if m <= n else lags
-    variance = squares[lags] - sums[lags] ** 2 / n
-    explained = np.where(variance > 1e-9 * m, np.maximum(cross[lags], 0.0) ** 2 / np.maximum(variance, 1e-300), 0.0)
+    cross = _slide(centred, activity, size)[:, lags]
+    if activity.shape[0] == 1:
+        sums, squares = (_slide(np.ones(n), part, size)[0, lags] for part in (activity, activity**2))
+        variance = squares - sums**2 / n
+        explained = np.where(variance > 1e-9 * m, np.maximum(cross[0], 0.0) ** 2 / np.maximum(variance, 1e-300), 0.0)
+    elif m <= n:
+        mean = activity.sum(axis=1)
+        gram = activity @ activity.T - np.outer(mean, mean) / n  # the same at every lag: all of it is inside
+        explained = np.einsum("kl,kl->l", cross, np.linalg.pinv(gram, rcond=1e-9, hermitian=True) @ cross)
+    else:
+        return int(lags[0]), 0.0
     total = float(centred @ centred)
     best = int(np.argmax(explained))
     if total <= 0 or explained[best] <= 0:
@@ -150,6 +189,12 @@ def _peak(power_w: Floats, activity: Floats) -> tuple[int, float]:
     return int(lags[best]), worth * math.log1p((float(explained[best]) - float(others.max())) / rest)
 
 
+def _slide(values: Floats, activity: Floats, size: int) -> Floats:
+    """Returns the sum of values times activity at every lag, (k, size)."""
+    turned = np.fft.rfft(activity, size, axis=1).conj()
+    return np.asarray(np.fft.irfft(np.fft.rfft(values, size) * turned, size, axis=1), np.float64)
+
+
 def _independent(values: Floats) -> float:
     """Returns the share of values that count as independent, from their first correlation."""
     power = float(values @ values)
@@ -163,7 +208,8 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     """Returns offset (ns from the trace's start), its std (s), step (W) and explained share by Gauss and Newton."""
     timeline, begin_ns, step_ns = source
     count, offset = power_w.size, start_ns
-    parts = [_stretches(timeline, rows, begin_ns) for rows in _named_rows(timeline)]
+    lasting = np.flatnonzero(timeline.end_ns > timeline.start_ns)
+    parts = [_stretches(timeline, rows, begin_ns) for rows in _named_rows(timeline, lasting)]
     edges: Floats = np.arange(count + 1, dtype=np.float64) * float(step_ns)
     probe = step_ns * 0.25
 
@@ -187,7 +233,7 @@ def _refine(power_w: Floats, source: tuple[Timeline, int, int], start_ns: float)
     parameters = np.linalg.lstsq(design, power_w, rcond=1e-12)[0]
     residual = power_w - design @ parameters
     share = 1.0 - float(residual @ residual) / max(float(np.var(power_w)) * count, 1e-300)
-    opened, closed = _stretches(timeline, np.flatnonzero(timeline.end_ns > timeline.start_ns), begin_ns)
+    opened, closed = _stretches(timeline, lasting, begin_ns)
     busy = np.diff(_elapsed(opened + offset, closed + offset, edges)) / step_ns  # nested names are busy once
     busy_w = float((plain[:, 1:] @ parameters[1:-1]).sum() / max(float(busy.sum()), 1e-300))
     std_s = _offset_std_s(design, residual)
@@ -210,13 +256,14 @@ def _offset_std_s(design: Floats, residual: Floats) -> float:
     return math.sqrt(max(robust, plain, 0.0)) * 1e-9
 
 
-def _named_rows(timeline: Timeline) -> list[NDArray[np.int64]]:
+def _named_rows(timeline: Timeline, among: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Returns the slices of each of the names that take most time, and those of all others together."""
-    time_ns = (timeline.end_ns - timeline.start_ns).astype(np.float64)
-    total = np.bincount(timeline.name_index, time_ns, len(timeline.names))
+    time_ns = (timeline.end_ns[among] - timeline.start_ns[among]).astype(np.float64)
+    name = timeline.name_index[among]
+    total = np.bincount(name, time_ns, len(timeline.names))
     largest = np.argsort(-total, kind="stable")[:_NAMES]
-    rows = [np.flatnonzero((timeline.name_index == name) & (time_ns > 0)) for name in largest if total[name] > 0]
-    rest = np.flatnonzero(~np.isin(timeline.name_index, largest) & (time_ns > 0))
+    rows = [among[name == one] for one in largest if total[one] > 0]
+    rest = among[~np.isin(name, largest)]
     return [*rows, rest] if rest.size else rows
 
 

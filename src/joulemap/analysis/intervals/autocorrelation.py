@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.uncertainty import Kind, Term
 
-__all__ = ["batch_mean_term", "correlated_mean_term", "effective_count"]
+__all__ = ["batch_mean_term", "correlated_mean_term", "effective_count", "has_period", "highest_variance"]
+
+_COMES_BACK = 0.6
+"""Correlation that noise and aperiodic work do not reach again."""
+_ORDERS = 4
 
 
 def effective_count(values: NDArray[np.float64]) -> float:
@@ -40,6 +44,39 @@ def effective_count(values: NDArray[np.float64]) -> float:
     pairs = np.minimum.accumulate(pairs[: negative[0]] if negative.size else pairs)
     variance = 2.0 * float(pairs.sum()) - power
     return float(min(max(n * power / variance if variance > 0 else n, 1.0), n))
+
+
+def has_period(values: NDArray[np.float64]) -> bool:
+    """Returns whether values come back to themselves: their correlation rises above 0.6 once it was below 0.
+
+    Args:
+        values: (n,) in order of time, evenly spaced.
+    """
+    n = values.size
+    centred = values - values.mean()
+    power = float(centred @ centred) / max(n, 1)
+    if n < 8 or power == 0:
+        return False
+    spectrum = np.abs(np.fft.rfft(centred, 1 << (2 * n - 1).bit_length())) ** 2
+    pairs = np.arange(n, n - n // 2, -1)
+    correlation = np.fft.irfft(spectrum)[: n // 2] / (power * pairs)
+    below = np.flatnonzero(correlation < 0)
+    return below.size > 0 and float(correlation[below[0] :].max()) >= _COMES_BACK
+
+
+def highest_variance(values: NDArray[np.float64]) -> float:
+    """Returns the variance of white noise that has the values' power at half their sampling frequency.
+
+    Differences of higher order see less and less of what varies slowly; the least of them is taken.
+
+    Args:
+        values: (n,) in order of time, evenly spaced.
+    """
+    found = math.inf
+    for order in range(1, min(_ORDERS, values.size - 1) + 1):
+        steps = np.diff(values, order)
+        found = min(found, float(steps @ steps) / (steps.size * math.comb(2 * order, order)))
+    return found if math.isfinite(found) else 0.0
 
 
 def correlated_mean_term(values: NDArray[np.float64], name: str = "repeats") -> tuple[float, Term]:

@@ -14,7 +14,8 @@ from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import plan_probe, probe_edges
-from joulemap.analysis.mapping.rows import RowInputs, build_groups, build_rows, energy_terms
+from joulemap.analysis.mapping.row_figures import energy_terms, shared_terms
+from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_groups, build_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
 from joulemap.analysis.separation.effort import separate_as_needed
@@ -25,7 +26,7 @@ from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavaila
 from joulemap.records.energy import BudgetLine, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.records.mapping.energy_map import EnergyMap, MapRow
+from joulemap.records.mapping.energy_map import EnergyMap
 from joulemap.trace import Timeline
 from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace
 from joulemap.trace.sweep import Split, Swept
@@ -53,12 +54,14 @@ def correct_trace(trace: Trace, errors: MeterErrors) -> Trace:
     """Returns the trace with a calibration's offset and gain taken out of its samples."""
     if not errors.corrects:
         return trace
+    kernel = replace(trace.channel.kernel, quantum_w=trace.channel.kernel.quantum_w / abs(errors.gain))
+    channel = replace(trace.channel, kernel=kernel)
     if isinstance(trace, StreamedTrace):
-        return replace(trace, offset_w=errors.offset_w, gain=errors.gain)
+        return replace(trace, offset_w=errors.offset_w, gain=errors.gain, channel=channel)
     power_w = (trace.power_w.astype(np.float64) - errors.offset_w) / errors.gain
     for begin, end in trace.gaps:
         power_w[begin:end] = 0.0
-    return replace(trace, power_w=power_w)
+    return replace(trace, power_w=power_w, channel=channel)
 
 
 def map_energy(
@@ -180,8 +183,7 @@ def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     if not inputs.facts.seen_s > 0:
         return Unavailable(reason="samples_lost")
     idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
-    groups = range(swept.count.size)
-    ways = [inputs.route(group, own=True) for group in groups]
+    ways = np.array(WAYS, object)[inputs.ways(own=True)]
     told = inputs.separated
     if Resolution.LEAST_SQUARES in ways and told is not None:
         if told.idle_w is None:
@@ -189,7 +191,7 @@ def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
         if not idle_s > 0:
             return Unavailable(reason="no_duration")
         terms = (
-            *energy_terms(told.idle_w.value * idle_s, idle_s, inputs.known)[:3],
+            *shared_terms(told.idle_w.value * idle_s, idle_s, inputs.known),
             Term(name="noise", std=told.idle_w.std * idle_s, kind=Kind.A, dof=told.facts.dof),
         )
         return estimate(
@@ -199,10 +201,10 @@ def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
             boundary=inputs.boundary,
             monte_carlo=inputs.monte_carlo,
         )
-    if any(way is Resolution.REFUSED and swept.pieces[group] for group, way in zip(groups, ways, strict=True)):
+    if swept.pieces[ways == Resolution.REFUSED].any():
         return Unavailable(reason="too_short_for_samples")
     energy_j = swept.idle_j - inputs.given_back_j
-    moved = [float(inputs.probe.blur_j[g, 1]) for g in groups if ways[g] is Resolution.OVERLAP]
+    moved = inputs.probe.blur_j[ways == Resolution.OVERLAP, 1].tolist()
     terms = (
         *energy_terms(energy_j, idle_s, inputs.known),
         Term(name="rows", std=math.hypot(0.0, *moved)),
@@ -301,21 +303,22 @@ def _unseen_noise(total: Quantity) -> list[Finding]:
     return [Finding(slug="noise_not_seen", severity=Severity.WARNING, message=message)]
 
 
-def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:
+def _remarks(rows: RowTable, placed: Placed, inputs: RowInputs, split: Split) -> list[Finding]:
     swept, remarks = inputs.swept, []
     outside = int(placed.outside.sum())
     if outside:
         message = f"{outside} slices reach beyond the recorded time and are in no figure; {placed.counted} lie inside"
         severity = Severity.WARNING if placed.counted else Severity.ERROR
         remarks.append(Finding(slug="slices_outside_trace", severity=severity, message=message))
-    short = [row for row in rows if row.reason == "too_short_for_samples"]
+    short = rows.count_refused("too_short_for_samples")
     if short:
         lasting_s = swept.self_s / np.maximum(swept.pieces, 1)
         mean_s = float(lasting_s[swept.pieces > 0].min())
-        known = [row.runs_needed for row in short if row.runs_needed is not None]
+        few = () if inputs.separated is None else rows  # least squares plans few rows, or none
+        known = [r.runs_needed for r in few if r.reason == "too_short_for_samples" and r.runs_needed is not None]
         advice = f"; about {max(known):.3g} times this recording would tell those that can be told" if known else ""
         message = (
-            f"{len(short)} of {len(rows)} rows have a refused figure: a sample stands for"
+            f"{short} of {len(rows)} rows have a refused figure: a sample stands for"
             f" {inputs.facts.sample_s:.3g} s, stretches of a row last {mean_s:.3g} s at the least{advice}"
         )
         remarks.append(Finding(slug="too_short_for_samples", severity=Severity.WARNING, message=message))
@@ -324,11 +327,9 @@ def _remarks(rows: Sequence[MapRow], placed: Placed, inputs: RowInputs, split: S
             "what the rows leave unexplained is correlated in time: power inside a slice is uneven, or clocks are off"
         )
         remarks.append(Finding(slug="residuals_not_white", severity=Severity.INFO, message=message))
-    coarse = [row for row in rows if row.reason == "alignment_too_coarse"]
+    coarse = rows.count_refused("alignment_too_coarse")
     if coarse:
-        message = (
-            f"{len(coarse)} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), over half a slice"
-        )
+        message = f"{coarse} rows are refused: the clocks agree to {inputs.shift_s:.3g} s (1 sd), over half a slice"
         remarks.append(Finding(slug="alignment_too_coarse", severity=Severity.WARNING, message=message))
     if swept.concurrent > 1:
         rule = {

@@ -23,7 +23,7 @@ from joulemap.analysis.intervals.distributions import student_t_quantile
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
 from joulemap.analysis.mapping.edge_energy import integrate_slices
-from joulemap.analysis.mapping.rows import energy_terms
+from joulemap.analysis.mapping.row_figures import shared_terms
 from joulemap.analysis.sampling import TraceFacts
 from joulemap.errors import InputError
 from joulemap.estimate import Estimate, Quantity, Unavailable, weakest
@@ -146,7 +146,7 @@ class _Told:
         energy_j, time_s = float(weight @ fit.value), float(weight @ length.value)
         std = math.sqrt(max(float(weight @ fit.covariance @ weight), 0.0))
         rate = self.traces[0].clock.rate_std_ppm or 0.0
-        shared = energy_terms(energy_j, abs(time_s), (self.facts, self.errors, rate))[:3]
+        shared = shared_terms(energy_j, abs(time_s), (self.facts, self.errors, rate))
         kind = Kind.B if math.isinf(fit.dof) else Kind.A
         return estimate(
             energy_j,

@@ -140,6 +140,7 @@ def _sum_facts(facts: Sequence[TraceFacts]) -> TraceFacts:
         noise_w=math.hypot(*(f.noise_w for f in facts)),
         spread_w=math.hypot(*(f.spread_w for f in facts)),
         between_w=math.hypot(*(f.between_w for f in facts)),
+        rounding_w=math.hypot(*(f.rounding_w for f in facts)),
     )
 
 

@@ -19,7 +19,7 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.autocorrelation import correlated_mean_term
 from joulemap.analysis.intervals.uncertainty import estimate
 from joulemap.analysis.mapping.edge_energy import integrate_slices
-from joulemap.analysis.mapping.rows import energy_terms
+from joulemap.analysis.mapping.row_figures import energy_terms, shared_terms
 from joulemap.analysis.metrics import energy_delay_product, frames_per_joule
 from joulemap.analysis.sampling import TraceFacts
 from joulemap.errors import InputError
@@ -135,7 +135,7 @@ def _mean_energy(
         return Unavailable(reason="too_short_for_samples")
     mean_j, repeats = correlated_mean_term(energy_j)
     rate = traces[0].clock.rate_std_ppm or 0.0
-    shared = energy_terms(mean_j, float(duration_s.mean()), (facts, errors, rate))[:3]  # noise is in the repeats
+    shared = shared_terms(mean_j, float(duration_s.mean()), (facts, errors, rate))  # noise is in the repeats
     return estimate(
         mean_j,
         (*shared, repeats),

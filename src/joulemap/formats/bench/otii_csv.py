@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import (
@@ -152,7 +152,7 @@ def _label(path: Path, options: ReadOptions) -> tuple[str, str, UnitKind | None]
         try:
             return device, channel, parse_unit(stated).kind
         except ValueError as error:
-            raise InputError(str(error), hint="For example --unit value=A.", slug="unit-unknown") from error
+            raise UsageError(str(error), hint="For example --unit value=A.", slug="unit-unknown") from error
     word = words[-1].lower() if words else ""
     if not found or (word not in _WORDS and word != "energy"):
         raise InputError(

@@ -31,9 +31,12 @@ _LANES = {
     "clocks.current.memory": ("memory clock", "Hz"),
     "clocks.gr": ("graphics clock", "Hz"),
     "clocks.current.graphics": ("graphics clock", "Hz"),
+    "power.limit": ("power limit", "W"),
+    "enforced.power.limit": ("enforced power limit", "W"),
 }
 _BARE_UNIT = {"utilisation": "%", "memory utilisation": "%", "sm clock": "MHz", "memory clock": "MHz",
-              "graphics clock": "MHz", "temperature": "degC"}  # fmt: skip
+              "graphics clock": "MHz", "temperature": "degC", "power limit": "W",
+              "enforced power limit": "W"}  # fmt: skip
 _IDENTITY = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial")
 
 
@@ -60,7 +63,11 @@ class NvidiaSmiCsvReader:
     Ampere (not GA100) and later, about 25 to 100 ms before: the file does not say which card it is, so the wider window
     is declared. A poller faster than the sensor repeats a value; repeats are one sample.
 
+    Powers are written with two decimals. ``power.limit`` is the limit that software set, ``enforced.power.limit`` the
+    lowest of all that hold; both are lanes.
+
     References:
+        nvidia-smi --help-query-gpu (power.limit, enforced.power.limit);
         FORMATS 3 (nvidia-smi CSV), 4 (reports 23, 24, 31); METHODS 1.3; NVML API reference, nvmlDeviceGetPowerUsage.
     """
 
@@ -84,7 +91,9 @@ class NvidiaSmiCsvReader:
         log = FindingLog()
         clock, shift_ns = local_clock(options, log, resolution_ns=1e6)
         book = SampleBook(clock, log)
-        domain = Domain(boundary=boundary_of(options.boundary, Boundary.BOARD), window_s=1.0, polled=True)
+        domain = Domain(
+            boundary=boundary_of(options.boundary, Boundary.BOARD), window_s=1.0, polled=True, resolution_w=0.01
+        )
         overlaps: set[tuple[str, str]] = set()
         for line, columns, fields in _rows(path, log):
             by_label = {column.label: column for column in columns}

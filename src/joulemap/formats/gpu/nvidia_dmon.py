@@ -63,7 +63,9 @@ class NvidiaDmonReader:
         log = FindingLog()
         rows = _DmonRows(path, options, log)
         book: SampleBook | None = None
-        domain = Domain(boundary=boundary_of(options.boundary, Boundary.BOARD), window_s=1.0, gap_factor=2.5)
+        domain = Domain(
+            boundary=boundary_of(options.boundary, Boundary.BOARD), window_s=1.0, gap_factor=2.5, resolution_w=1.0
+        )
         for line, text in read_lines(path):
             row = rows.take(text, line)
             if row is None:

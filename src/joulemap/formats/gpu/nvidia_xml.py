@@ -19,6 +19,7 @@ __all__ = ["NvidiaSmiXmlReader"]
 
 _BLOCKS = ("gpu_power_readings", "power_readings")
 _READINGS = {"power_draw": "", "average_power_draw": " average", "instant_power_draw": " instant"}
+_LIMITS = ("current_power_limit", "power_limit")
 _EXTRA_BLOCKS = {"module_power_readings": "module", "gpu_memory_power_readings": "memory"}
 _LANES = {
     "utilization/gpu_util": ("utilisation", "1"),
@@ -33,7 +34,8 @@ class NvidiaSmiXmlReader:
     """Reads the XML of nvidia-smi, one document or many in a file.
 
     Drivers before 570 write ``power_draw``, later ones ``average_power_draw`` and ``instant_power_draw``; the block
-    was called ``power_readings`` before 535. Any reading may be N/A: missing, never 0.
+    was called ``power_readings`` before 535; its limit is ``power_limit``, later ``current_power_limit``.
+    Any reading may be N/A: missing, never 0.
 
     References:
         FORMATS 3 (nvidia-smi XML), 4 (report 30); recordings of drivers with DTD v10, v12 and v13.
@@ -57,7 +59,7 @@ class NvidiaSmiXmlReader:
         log = FindingLog()
         clock, shift_ns = local_clock(options, log, resolution_ns=1e9)
         book = SampleBook(clock, log)
-        domain = Domain(boundary=boundary_of(options.boundary, Boundary.BOARD), polled=True)
+        domain = Domain(boundary=boundary_of(options.boundary, Boundary.BOARD), polled=True, resolution_w=0.01)
         metadata: dict[str, str] = {}
         overlaps: set[tuple[str, str]] = set()
         for root, complete in read_documents(path):
@@ -112,3 +114,5 @@ def _read_power(gpu: Node, card: str, sink: tuple[SampleBook, Domain, FindingLog
                 continue  # boards without that sensor write N/A in every document
             name = f"{card} {extra}{suffix}" if extra else card + suffix
             book.series(name, domain).add(time_ns, power_w, node.line)
+        for node in filter(None, map(block.find, () if extra else _LIMITS)):
+            book.lane(f"{card} power limit", "W", time_ns, read_quantity(log, node.text, node.line, "W"))

@@ -24,6 +24,7 @@ _POWER = ("Average Graphics Package Power (W)", "Current Socket Graphics Package
 _LANES = {
     "GPU use (%)": ("utilisation", "1", "%"),
     "Temperature (Sensor edge) (C)": ("temperature", "degC", "degC"),
+    "Max Graphics Package Power (W)": ("power limit", "W", "W"),
     "Temperature (Sensor junction) (C)": ("junction temperature", "degC", "degC"),
 }
 _SECOND_DIE = "secondary die"

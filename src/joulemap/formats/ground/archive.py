@@ -1,4 +1,4 @@
-"""Members of zip archives, streamed and bounded, with every way in which an archive can be broken as one error."""
+"""Members of zip archives, streamed and bounded; whatever is broken in an archive or an Arrow table as one error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from typing import Final
 
 from joulemap.errors import FormatError
 
-__all__ = ["ZIP_MAGIC", "is_zip", "member_bytes", "member_chunks", "member_names", "open_archive"]
+__all__ = [
+    "ZIP_MAGIC",
+    "arrow_failures",
+    "damaged_table",
+    "is_zip",
+    "member_bytes",
+    "member_chunks",
+    "member_names",
+    "open_archive",
+]
 
 ZIP_MAGIC: Final = b"PK\x03\x04"
 
@@ -89,3 +98,19 @@ def member_bytes(archive: zipfile.ZipFile, name: str, limit_b: int = 1 << 22) ->
                 slug="archive-damaged",
             )
     return body
+
+
+def arrow_failures() -> tuple[type[Exception], ...]:
+    """Returns what pyarrow raises on damaged files."""
+    import pyarrow as pa  # noqa: PLC0415  # loaded when a table is read
+
+    return (pa.ArrowException, OSError, ValueError, OverflowError, RuntimeError, KeyError, TypeError)
+
+
+def damaged_table(path: Path, error: Exception) -> FormatError:
+    """Returns the error of a table that cannot be read."""
+    return FormatError(
+        f"{path.name}: the table is damaged ({type(error).__name__}: {str(error)[:200]})",
+        hint="Write it again.",
+        slug="table-damaged",
+    )

@@ -7,6 +7,7 @@ time stamp is dropped and said, a finding that repeats is counted. It must not k
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.ground.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
@@ -41,6 +42,7 @@ _LATEST_NS: Final = 1 << 62
 _BELIEVABLE_W: Final = 1e15
 """More than mankind uses, W: a sample beyond it is damage, and sums of such samples are no numbers any more."""
 _BLOCK: Final = 1 << 20
+_UNREADABLE: Final = frozenset({"line_unreadable", "row_unreadable", "stamp_unreadable", "value_unreadable"})
 
 
 class FindingLog:
@@ -68,6 +70,12 @@ class FindingLog:
     def count(self, slug: str) -> int:
         """Returns how often a slug was added."""
         return self._count.get(slug, 0)
+
+    @property
+    def first_unreadable(self) -> str:
+        """The first line that could not be read, with why, as the end of a message; empty when each could."""
+        first = next((found for found in self._kept if found.slug in _UNREADABLE), None)
+        return "" if first is None else f"; {first.span}: {first.message}"
 
     def findings(self) -> tuple[Finding, ...]:
         """Returns the findings in order; a slug that came more often ends with a count."""
@@ -115,14 +123,14 @@ def boundary_of(stated: str | None, default: Boundary) -> Boundary:
     """Returns the boundary that the user stated, else the format's own.
 
     Raises:
-        InputError: no such boundary.
+        UsageError: no such boundary.
     """
     if stated is None:
         return default
     try:
         return Boundary(stated)
     except ValueError:
-        raise InputError(
+        raise UsageError(
             f"no boundary is called {stated!r}",
             hint=f"One of: {', '.join(Boundary)}.",
             slug="boundary-unknown",
@@ -130,14 +138,23 @@ def boundary_of(stated: str | None, default: Boundary) -> Boundary:
 
 
 def sampled_channel(
-    name: str, boundary: Boundary, window_s: float, kind: KernelKind = KernelKind.INTERVAL_MEAN
+    name: str,
+    boundary: Boundary,
+    window_s: float,
+    kind: KernelKind = KernelKind.INTERVAL_MEAN,
+    *,
+    quantum_w: float = 0.0,
 ) -> Channel:
     """Returns a channel of measured samples, each the mean over ``window_s`` unless it is a point sample."""
     return Channel(
         name=name,
         boundary=boundary,
         provenance=Provenance.MEASURED_SAMPLED,
-        kernel=SensorKernel(kind=kind, window_s=0.0 if kind is KernelKind.POINT else max(window_s, 0.0)),
+        kernel=SensorKernel(
+            kind=kind,
+            window_s=0.0 if kind is KernelKind.POINT else max(window_s, 0.0),
+            quantum_w=quantum_w if math.isfinite(quantum_w) else 0.0,
+        ),
     )
 
 

@@ -41,6 +41,7 @@ class Domain:
         largest_w: physical limit, W; a step beyond it is lost.
         polled: the source repeats a value when it polls faster than the sensor updates.
         gap_factor: a step longer than this many median steps is a gap; None when values cover all time.
+        resolution_w: what the last digit of a written power stands for, W; 0 where the format does not fix it.
     """
 
     boundary: Boundary
@@ -53,6 +54,7 @@ class Domain:
     largest_w: float | None = None
     polled: bool = False
     gap_factor: float | None = 1.75
+    resolution_w: float = 0.0
 
     def stated(self, key: str, value: float, span: str = "") -> StatedTotal:
         """Returns a figure that the source states about this domain."""

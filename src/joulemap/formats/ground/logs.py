@@ -9,14 +9,23 @@ import math
 import re
 from typing import Final
 
-from joulemap.errors import InputError
+from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.values import Stamp, is_missing, parse_number, parse_stamp, parse_unit
 from joulemap.records.finding import Severity
 from joulemap.trace import Clock, ClockKind
 
-__all__ = ["index_clock", "key_of", "local_clock", "parse_asctime", "parse_quantity", "read_quantity", "read_stamp"]
+__all__ = [
+    "index_clock",
+    "key_of",
+    "local_clock",
+    "parse_asctime",
+    "parse_quantity",
+    "read_quantity",
+    "read_stamp",
+    "rows_unreadable",
+]
 
 
 def key_of(name: str) -> str:
@@ -128,3 +137,19 @@ def read_stamp(log: FindingLog, text: str, line: int) -> Stamp | None:
     except ValueError:
         log.add("stamp_unreadable", f"{text[:40]!r} is no time stamp; the row is left out", f"line {line}")
         return None
+
+
+def rows_unreadable(name: str, counts: tuple[int, int], log: FindingLog, *, wanted: str) -> FormatError:
+    """Returns the error of a table of which no row, or hardly one, could be read: it names the first bad line.
+
+    Args:
+        name: of the file.
+        counts: rows that parse, and rows that do not.
+        log: has the finding of each bad row.
+        wanted: what a row must hold.
+    """
+    return FormatError(
+        f"{name}: {counts[0]} rows parse, {counts[1]} do not{log.first_unreadable}",
+        hint=f"Wanted: {wanted}.",
+        slug="recording-empty",
+    )

@@ -144,7 +144,7 @@ def recording_of(
     cross_check(traces, book.log)
     if not (traces or lanes or book.totals or markers or timelines):
         raise FormatError(
-            f"{path.name} holds no reading that is not missing",
+            f"{path.name} holds no reading that is not missing{book.log.first_unreadable}",
             hint="Check that the meter was supported and the log was saved.",
             slug="recording-empty",
         )

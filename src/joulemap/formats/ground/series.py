@@ -288,7 +288,9 @@ class TraceMaker:
         if window_s is None:
             window_s = float(np.median(steps)) * 1e-9 if steps.size else 0.0
         kind = KernelKind.COUNTER if counter else domain.kind
-        kernel = SensorKernel(kind=kind, window_s=0.0 if counter else window_s)
+        kernel = SensorKernel(
+            kind=kind, window_s=0.0 if counter else window_s, quantum_w=0.0 if counter else domain.resolution_w
+        )
         return Channel(name=series.name, boundary=domain.boundary, provenance=domain.provenance, kernel=kernel)
 
     def _single(self, series: Series, row: int, unit: str) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.building import (
@@ -89,7 +89,7 @@ def sample_unit(options: ReadOptions) -> tuple[UnitKind, float]:
     """Returns what a sample is, current unless ``--unit value=J`` says energy, and its SI units per unit.
 
     Raises:
-        InputError: a unit of neither.
+        UsageError: a unit of neither.
     """
     stated = options.units.get("value", "A")
     try:
@@ -97,7 +97,7 @@ def sample_unit(options: ReadOptions) -> tuple[UnitKind, float]:
     except ValueError:
         unit = None
     if unit is None or unit.kind not in {UnitKind.CURRENT, UnitKind.ENERGY}:
-        raise InputError(
+        raise UsageError(
             f"{stated!r} is no unit of a current or an energy",
             hint="Say --unit value=A, or --unit value=J for a log of the energy mode.",
             slug="unit-unknown",

@@ -12,7 +12,7 @@ import itertools
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, cast
 
@@ -24,6 +24,7 @@ __all__ = [
     "DelimitedTable",
     "Row",
     "head_lines",
+    "last_digit",
     "normal_label",
     "open_bytes",
     "open_table",
@@ -41,6 +42,9 @@ LINE_LIMIT_B: Final = 1 << 20
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_SHOWN: Final = 64
+"""Rows that tell how many digits a column is written with."""
+_DIGITS: Final = 30
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -228,6 +232,15 @@ class DelimitedTable:
     header_line: int
     delimiter: str
     decimal: str
+    _seen: list[list[str]] = field(default_factory=list)
+
+    def resolution(self, at: int) -> float:
+        """Returns one unit of the last digit that the first rows show in a column; 0 where they show no number.
+
+        Known when rows were read. A writer that drops trailing zeros shows its last digit in one row or another.
+        """
+        cells = (row[at] for row in self._seen)
+        return min((unit for cell in cells if (unit := last_digit(cell, self.decimal)) is not None), default=0.0)
 
     def index(self, *labels: str) -> int | None:
         """Returns the position of the first column whose normal label is one of ``labels``; None when there is none."""
@@ -249,7 +262,25 @@ class DelimitedTable:
             ragged = len(fields) != width
             if ragged:
                 fields = (fields + [""] * width)[:width]
+            if len(self._seen) < _SHOWN:
+                self._seen.append(fields)
             yield Row(number, fields, ragged)
+
+
+def last_digit(text: str, decimal: str = ".") -> float | None:
+    """Returns one unit of the last digit of a written number: 0.01 of ``5.20``, 1e-5 of ``1.25e-3``; None of no number.
+
+    Args:
+        text: the field.
+        decimal: ``,`` when the table has a decimal comma.
+    """
+    body, _, power = text.strip().lstrip("+-").lower().partition("e")
+    whole, _, fraction = body.partition(decimal)
+    digits = whole.replace(".", "") if decimal == "," else whole
+    if not (digits + fraction).isdecimal() or (power and not power.lstrip("+-").isdecimal()):
+        return None
+    exponent = int(power or 0) - len(fraction)
+    return float(10.0**exponent) if abs(exponent) <= _DIGITS else None
 
 
 def guess_delimiter(lines: Sequence[str]) -> str:

@@ -118,7 +118,7 @@ class TegrastatsReader:
 def _domain(rail: str, options: ReadOptions) -> Domain:
     own = Boundary.BOARD if rail in _TOTALS else Boundary.RAIL
     boundary = boundary_of(options.boundary, own) if rail in _TOTALS else own
-    return Domain(boundary=boundary, kind=KernelKind.POINT, window_s=0.0, gap_factor=2.5)
+    return Domain(boundary=boundary, kind=KernelKind.POINT, window_s=0.0, gap_factor=2.5, resolution_w=1e-3)
 
 
 def _lanes(text: str, time_ns: int, book: SampleBook) -> None:

@@ -29,6 +29,7 @@ from joulemap.formats.ground.building import (
     uniform_trace,
     voltage_of,
 )
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.formats.ground.values import decimal_ns, parse_number, parse_stamp
 from joulemap.records.finding import Severity
@@ -142,10 +143,11 @@ def _read(path: Path, log: FindingLog) -> _Table:
         for at, column in enumerate(cells):
             column.append(values[at] if at < len(values) else np.nan)
     if not line or bad > len(line) or utc not in {0, len(line)}:
-        raise FormatError(
-            f"{path.name}: {len(line)} rows parse, {bad} do not, {utc} of them have a UTC time",
-            hint="Export again.",
-            slug="recording-empty",
+        raise rows_unreadable(
+            path.name,
+            (len(line), bad),
+            log,
+            wanted=f"a number under {', '.join(header)[:200]}, and all times alike ({utc} of {len(line)} are UTC)",
         )
     named = header[1:] if header[0] == "time" else header
     columns = {name: np.array(cells[at]) for at, name in enumerate(named)}

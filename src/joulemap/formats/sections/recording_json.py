@@ -104,6 +104,7 @@ def _describe(entry: RecordingEntry) -> dict[str, object]:
         "rate_hz": entry.options.rate_hz,
         "utc_offset_s": entry.options.utc_offset_s,
         "boundary": entry.options.boundary,
+        "provenance": entry.options.provenance,
     }
     return {
         "format": entry.format,

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.formats.base import Certainty, ReadOptions
-from joulemap.formats.tables.columnar import arrow_failures, build_recording, damaged_table
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
+from joulemap.formats.tables.columnar import build_recording
 from joulemap.records.recording import Recording
 
 __all__ = ["ArrowReader"]

@@ -10,30 +10,15 @@ from numpy.typing import NDArray
 
 from joulemap.errors import FormatError, InputError
 from joulemap.formats.base import ReadOptions
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.tables.mapping import TimeForm, build_traces, say_heading, table_clock, table_map
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, ClockKind
 
-__all__ = ["arrow_failures", "build_recording", "damaged_table"]
+__all__ = ["build_recording"]
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
-
-def arrow_failures() -> tuple[type[Exception], ...]:
-    """Returns what pyarrow raises on damaged files."""
-    import pyarrow as pa  # noqa: PLC0415  # loaded when a table is read
-
-    return (pa.ArrowException, OSError, ValueError, OverflowError, RuntimeError, KeyError, TypeError)
-
-
-def damaged_table(path: Path, error: Exception) -> FormatError:
-    """Returns the error of a table that cannot be read."""
-    return FormatError(
-        f"{path.name}: the table is damaged ({type(error).__name__}: {str(error)[:200]})",
-        hint="Write it again.",
-        slug="table-damaged",
-    )
 
 
 def build_recording(name: str, path: Path, opened: tuple[Any, list[str]], options: ReadOptions) -> Recording:

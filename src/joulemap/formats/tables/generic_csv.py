@@ -15,6 +15,7 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import DelimitedTable, guess_delimiter, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import Stamp, decimal_ns, parse_number, parse_stamp
 from joulemap.formats.tables.mapping import ColumnMap, TimeForm, build_traces, say_heading, table_clock, table_map
@@ -58,7 +59,10 @@ class GenericCsvReader:
         time_ns, line, values, zoned = _read(table, mapped, options, log)
         clock = table_clock(mapped.time, zoned=zoned)
         times = (np.array(time_ns, np.int64) if mapped.time is not None else None, clock, line)
-        traces = build_traces({role: np.array(column) for role, column in values.items()}, times, options, log)
+        quanta = {role: table.resolution(mapped.columns[role]) * mapped.factors[role] for role in values}
+        traces = build_traces(
+            {role: np.array(column) for role, column in values.items()}, times, options, log, quanta=quanta
+        )
         return Recording(
             format=self.name,
             sources=(source_file(path),),
@@ -81,6 +85,15 @@ def _time(text: str, form: TimeForm, decimal: str) -> tuple[int, Stamp | None]:
         return decimal_ns(text.replace(",", ".") if decimal == "," else text, form.unit_ns), None
     stamp = parse_stamp(text.replace(",", "."))
     return stamp.ns - (stamp.offset_s or 0) * 1_000_000_000, stamp
+
+
+def _wanted(table: DelimitedTable, mapped: ColumnMap) -> str:
+    sign = "decimal comma" if table.decimal == "," else "decimal point"
+    numbers = [table.header[at] for role, at in mapped.columns.items() if role != "time"]
+    time = "" if mapped.time is None else f"a time in {table.header[mapped.columns['time']]!r} "
+    if mapped.time is not None:
+        time += "as a number, " if mapped.time.unit_ns else "like 2026-01-02T03:04:05.678, "
+    return f"{time}a number with a {sign} in {', '.join(map(repr, numbers))}; else state another map"
 
 
 def _read(
@@ -114,11 +127,12 @@ def _read(
         line.append(row.line)
         for role, value in parsed.items():
             values[role].append(value)
-    if not line or bad > len(line) or len(zones) > 1:
+    if len(zones) > 1:
         raise FormatError(
-            f"{table.path.name}: {len(line)} rows parse, {bad} do not"
-            + (", and some stamps have a zone while others have none" if len(zones) > 1 else ""),
-            hint="Check the map: the time column's unit, the decimal sign.",
+            f"{table.path.name}: some stamps have a zone while others have none",
+            hint="State the zone of the others with --utc-offset.",
             slug="recording-empty",
         )
+    if not line or bad > len(line):
+        raise rows_unreadable(table.path.name, (len(line), bad), log, wanted=_wanted(table, mapped))
     return time_ns, line, values, zones.pop() if zones else None

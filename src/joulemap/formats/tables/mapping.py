@@ -8,6 +8,7 @@ shown in the error that asks for a map; it is never applied.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.building import (
@@ -185,13 +186,14 @@ def _factor(role: str, label: str, options: ReadOptions) -> float:
     try:
         unit = parse_unit(stated) if stated is not None else header_unit(label)[1]
     except ValueError as error:
-        raise InputError(str(error), hint=f"For example --unit {role}=mW.", slug="unit-unknown") from error
+        raise UsageError(str(error), hint=f"For example --unit {role}=mW.", slug="unit-unknown") from error
     if unit is None:
         raise InputError(
             f"column {label!r} ({role}) has no unit", hint=f"Say it, for example --unit {role}=mW.", slug="unit-needed"
         )
     if unit.kind is not kind:
-        raise InputError(
+        wrong = InputError if stated is None else UsageError
+        raise wrong(
             f"column {label!r} is in a unit of {unit.kind}, not of {kind}",
             hint=f"Say --unit {role}=... or map another column.",
             slug="unit-unknown",
@@ -212,12 +214,12 @@ def _time_form(label: str, options: ReadOptions) -> TimeForm:
     try:
         unit = parse_unit(word.removeprefix("epoch").removeprefix("unix").strip() or "s")
     except ValueError as error:
-        raise InputError(
+        raise UsageError(
             str(error), hint="For example --unit time=ms or time='epoch s'.", slug="unit-unknown"
         ) from error
     unit_ns = round(unit.factor * 1e9)
     if unit.kind is not UnitKind.TIME or unit_ns < 1:
-        raise InputError(f"{stated!r} is no unit of time", hint="For example --unit time=ms.", slug="unit-unknown")
+        raise UsageError(f"{stated!r} is no unit of time", hint="For example --unit time=ms.", slug="unit-unknown")
     return TimeForm(unit_ns=unit_ns, epoch=epoch)
 
 
@@ -226,6 +228,8 @@ def build_traces(
     times: tuple[NDArray[np.int64] | None, Clock, Sequence[int] | None],
     options: ReadOptions,
     log: FindingLog,
+    *,
+    quanta: Mapping[str, float] | None = None,
 ) -> tuple[EnergyTrace, ...]:
     """Returns one trace per rail of the map.
 
@@ -234,6 +238,7 @@ def build_traces(
         times: (n,) ns (None for even samples at the stated rate), their clock, line numbers.
         options: of the user.
         log: takes findings of the times and samples.
+        quanta: role -> resolution that its numbers are written with, in SI units; 0 or absent where nothing says it.
 
     Raises:
         InputError: a rail has a current only and no supply was stated.
@@ -249,17 +254,13 @@ def build_traces(
         if (energy_j := values.get(f"energy{tail}")) is not None and f"power{tail}" not in values:
             traces.append(_counter(name, energy_j, times, (options, quiet)))
             continue
-        power_w = values.get(f"power{tail}")
-        if power_w is None and (current_a := values.get(f"current{tail}")) is not None:
-            volts = values.get(f"voltage{tail}", values.get("voltage"))
-            with np.errstate(over="ignore", invalid="ignore"):
-                power_w = current_a * (volts if volts is not None else voltage_of(options.voltage_v, name))
+        power_w, quantum_w = _power(values, rail, options, quanta or {})
         if power_w is None:
             continue
         time_ns, clock, line = times
         if time_ns is None:
             period_s = 1 / (options.rate_hz or 1.0)
-            channel = sampled_channel(name, boundary, period_s)
+            channel = sampled_channel(name, boundary, period_s, quantum_w=quantum_w)
             traces.append(
                 uniform_trace(power_w, channel=channel, clock=clock, start_ns=0, period_s=period_s, log=quiet)
             )
@@ -267,11 +268,40 @@ def build_traces(
         steps = np.diff(time_ns)
         window_s = max(float(np.median(steps)), 0.0) * 1e-9 if steps.size else 0.0
         columns = TimedColumns(time_ns=time_ns, value=power_w, line=line)
-        channel = sampled_channel(name, boundary, window_s)
+        channel = sampled_channel(name, boundary, window_s, quantum_w=quantum_w)
         traces.append(timed_trace(columns, channel=channel, clock=clock, log=quiet))
     if not traces:
         raise FormatError("the map gives no rail", hint="Map power, current or energy.", slug="columns-unmapped")
     return tuple(traces)
+
+
+def _power(
+    values: Mapping[str, NDArray[np.float64]], rail: str, options: ReadOptions, quanta: Mapping[str, float]
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Returns the power of a rail, W, and what its last written digit stands for, W; None where it has none.
+
+    A power that is made of current and voltage has what the digits of both make of it at their usual values.
+    """
+    tail = f":{rail}" if rail else ""
+    power_w = values.get(f"power{tail}")
+    current_a = values.get(f"current{tail}")
+    if power_w is not None or current_a is None:
+        return power_w, quanta.get(f"power{tail}", 0.0)
+    role = f"voltage{tail}" if f"voltage{tail}" in values else "voltage"
+    voltage_v: NDArray[np.float64] | float | None = values.get(role)
+    if voltage_v is None:
+        voltage_v = voltage_of(options.voltage_v, rail or "power")
+    with np.errstate(over="ignore", invalid="ignore"):
+        power_w = current_a * voltage_v
+    by_current = quanta.get(f"current{tail}", 0.0) * _usual(voltage_v)
+    by_voltage = quanta.get(role, 0.0) * _usual(current_a)
+    return power_w, math.hypot(by_current, by_voltage)
+
+
+def _usual(value: NDArray[np.float64] | float) -> float:
+    """Returns the median of the magnitude; 0 where there is no number."""
+    known = np.abs(value)[np.isfinite(value)] if isinstance(value, np.ndarray) else np.array([abs(value)])
+    return float(np.median(known)) if known.size else 0.0
 
 
 def _counter(

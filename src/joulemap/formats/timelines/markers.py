@@ -1,4 +1,4 @@
-"""Plain tables of slices and instants, CSV or JSON lines: start and end (or duration) with their unit, and a name.
+"""Plain tables of slices and instants, CSV, JSON lines or Parquet: start and end or duration with unit, and a name.
 
 The form that a program of one's own writes most easily. Ten million rows are read in blocks of columns.
 
@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.formats.base import Certainty, ReadOptions
+from joulemap.formats.ground.archive import arrow_failures, damaged_table
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.sampling import SampleBook, recording_of
 from joulemap.formats.ground.slices import SliceColumns
@@ -44,6 +45,8 @@ _ROLE = {"start": "start", "begin": "start", "end": "end", "stop": "end", "durat
 _NAME = ("name", "event", "label", "op", "layer", "kernel")
 _TRACK = ("track", "thread", "stream", "device")
 _KIND = ("kind", "category", "type")
+_CLOCK = "clock"
+_PARQUET = b"PAR1"
 _UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -87,10 +90,11 @@ def _plan(labels: Sequence[str], default_ns: int | None) -> _Plan | None:
 
 
 class MarkersReader:
-    """Reads tables with ``start_ns,end_ns,name`` (or a duration, or one time for instants), and JSON lines alike.
+    """Reads tables with ``start_ns,end_ns,name`` (or a duration, or one time for instants): CSV, JSON lines, Parquet.
 
     Units stand in the column's name (``start_us``, ``start (us)``) or are stated (``--unit time=us``). The clock is
-    the writer's own; it is UTC only when the user states the zone.
+    the writer's own, or the one that a column ``clock`` names with its kind (``host/utc``, as our exports do); it is
+    UTC too when the user states the zone.
     """
 
     name: ClassVar[str] = "markers"
@@ -99,7 +103,9 @@ class MarkersReader:
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Returns 0.8 for a header (or first line) with a name and a time with its unit; 0.5 when units are missing."""
-        del path
+        if head.startswith(_PARQUET):
+            stored = _plan(_parquet_labels(path), None)
+            return 0.0 if stored is None or stored.instant else 1.0
         labels = _labels(head)
         if not labels:
             return 0.0
@@ -118,11 +124,13 @@ class MarkersReader:
         """
         log = FindingLog()
         utc = options.utc_offset_s is not None
-        clock = Clock(name="host" if utc else "markers", kind=ClockKind.UTC if utc else ClockKind.MONOTONIC)
         head = read_head(path)
-        plan = _plan(_labels(head), _stated(options))
+        packed = head.startswith(_PARQUET)
+        labels = _parquet_labels(path) if packed else _labels(head)
+        clock = Clock(name="host", kind=ClockKind.UTC) if utc else _named_clock(path, head)
+        plan = _plan(labels, _stated(options))
         if plan is None:
-            if _plan(_labels(head), 1) is not None:
+            if _plan(labels, 1) is not None:
                 raise InputError(
                     f"{path.name}: the times have no unit", hint="State it with --unit time=us.", slug="unit-needed"
                 )
@@ -131,7 +139,9 @@ class MarkersReader:
             )
         shift_ns = -round((options.utc_offset_s or 0.0) * 1e9)
         slices = SliceColumns(clock, log)
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        if packed:
+            _take_parquet(path, plan, slices)
+        elif head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
             _take_rows(_json_rows(path, log), plan, (slices, shift_ns))
         elif plan.instant or not _take_columns(path, plan, slices):
             slices = SliceColumns(clock, log)
@@ -142,7 +152,11 @@ class MarkersReader:
         markers = slices.markers()
         timelines = slices.timelines()
         if not timelines and not markers:
-            raise FormatError(f"{path.name} holds no marker", hint="Check the writer.", slug="recording-empty")
+            raise FormatError(
+                f"{path.name} holds no marker{log.first_unreadable}",
+                hint="Wanted in each row: times that are numbers, and a name.",
+                slug="recording-empty",
+            )
         return recording_of(self.name, path, SampleBook(clock, log), markers=markers, timelines=timelines)
 
 
@@ -159,6 +173,65 @@ def _labels(head: bytes) -> list[str]:
     return split_fields(lines[0], guess_delimiter(lines))
 
 
+def _parquet_labels(path: Path) -> list[str]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - heavy, and only for reading
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return [str(name) for name in file.schema_arrow.names]
+    except arrow_failures():
+        return []
+
+
+def _named_clock(path: Path, head: bytes) -> Clock:
+    """Returns the clock that the first row names with its kind; the writer's own where it names none."""
+    word = ""
+    if head.startswith(_PARQUET):
+        rows = _parquet_batches(path, [_CLOCK], 1) if _CLOCK in _parquet_labels(path) else iter(())
+        word = next((str(batch.column(0)[0].as_py()) for batch in rows if batch.num_rows), "")
+    else:
+        lines = head_lines(head, 2)
+        if lines and lines[0].lstrip().startswith("{"):
+            match = re.search(r'"clock"\s*:\s*"([^"\\]*)"', lines[0])
+            word = match.group(1) if match else ""
+        elif len(lines) > 1 and _CLOCK in _labels(head):
+            cells = split_fields(lines[1], guess_delimiter(lines))
+            at = _labels(head).index(_CLOCK)
+            word = cells[at] if at < len(cells) else ""
+    name, _, kind = word.rpartition("/")
+    known = name and kind in {str(one) for one in ClockKind}
+    return Clock(name=name, kind=ClockKind(kind)) if known else Clock(name="markers", kind=ClockKind.MONOTONIC)
+
+
+def _parquet_batches(path: Path, columns: list[str], rows: int = 1 << 18) -> Iterator[Any]:
+    """Yields the columns in batches, each validated in full before any value is used.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - heavy, and only for reading
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+                batch.validate(full=True)
+                yield batch
+    except arrow_failures() as error:
+        raise damaged_table(path, error) from error
+
+
+def _take_parquet(path: Path, plan: _Plan, slices: SliceColumns) -> None:
+    other = plan.end or plan.duration
+    words = [label for label in (plan.name, plan.track, plan.kind) if label]
+    if other is None:
+        raise FormatError(f"{path.name} has one time a row", hint="Write start_ns,end_ns,name.", slug="column-missing")
+    for batch in _parquet_batches(path, list(dict.fromkeys([plan.start[0], other[0], *words]))):
+        try:
+            _take_batch(batch, plan, slices)
+        except arrow_failures() as error:
+            raise damaged_table(path, error) from error
+
+
 def _stated(options: ReadOptions) -> int | None:
     text = options.units.get("time")
     if text is None:
@@ -168,7 +241,7 @@ def _stated(options: ReadOptions) -> int | None:
     except ValueError:
         unit = None
     if unit is None or unit.kind is not UnitKind.TIME:
-        raise InputError(f"{text!r} is no unit of time", hint="For example us.", slug="unit-unknown")
+        raise UsageError(f"{text!r} is no unit of time", hint="For example us.", slug="unit-unknown")
     return max(round(unit.factor * 1e9), 1)
 
 
@@ -186,8 +259,10 @@ def _take_rows(rows: Iterator[tuple[int, dict[str, Any]]], plan: _Plan, sink: tu
             else:
                 assert plan.duration is not None  # else it were an instant
                 end_ns = start_ns + decimal_ns(str(row[plan.duration[0]]), plan.duration[1])
-        except (ValueError, KeyError):
-            slices.log.add("row_unreadable", "a row without readable times or name; left out", f"line {line}")
+        except (ValueError, KeyError) as error:
+            slices.log.add(
+                "row_unreadable", f"a row without readable times or name; left out ({error})", f"line {line}"
+            )
             continue
         track = str(row.get(plan.track) or "") if plan.track else ""
         kind = str(row.get(plan.kind) or "") if plan.kind else ""

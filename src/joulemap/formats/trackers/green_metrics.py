@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from joulemap.errors import InputError
+from joulemap.errors import InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, boundary_of
@@ -105,6 +105,6 @@ def _stated_unit(options: ReadOptions) -> tuple[Meaning, float] | None:
         except ValueError:
             unit = None
         if unit is None or unit.kind is not kind:
-            raise InputError(f"{text!r} is no unit of {role}", hint="For example uJ or mW.", slug="unit-unknown")
+            raise UsageError(f"{text!r} is no unit of {role}", hint="For example uJ or mW.", slug="unit-unknown")
         return meaning, unit.factor
     return None

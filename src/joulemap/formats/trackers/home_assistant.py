@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import ClassVar
 
-from joulemap.errors import InputError
+from joulemap.errors import InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, boundary_of
@@ -115,7 +115,7 @@ def _factor(options: ReadOptions, role: str) -> float:
     except ValueError:
         unit = None
     if unit is None or unit.kind != role:
-        raise InputError(
+        raise UsageError(
             f"{options.units[role]!r} is no unit of {role}", hint="For example W or kWh.", slug="unit-unknown"
         )
     return unit.factor

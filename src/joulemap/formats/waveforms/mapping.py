@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.errors import FormatError, InputError
+from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.ground.building import (
@@ -152,11 +152,11 @@ def _ratio(text: str | None, kind: UnitKind, channel: Waveform) -> float:
         factor = (float(number[:digits]) if digits else 1.0) * _factor(number[digits:], kind)
         factor /= _factor(per, UnitKind.VOLTAGE) if slash else 1.0
     except ValueError as error:
-        raise InputError(
+        raise UsageError(
             f"{text!r} is no ratio ({error})", hint=f"For example --unit {kind}='100 mA/V'.", slug="unit-unknown"
         ) from error
     if not (np.isfinite(factor) and factor != 0):
-        raise InputError(f"{text!r} is no ratio", hint="It must be finite and not 0.", slug="unit-unknown")
+        raise UsageError(f"{text!r} is no ratio", hint="It must be finite and not 0.", slug="unit-unknown")
     return factor
 
 

@@ -18,6 +18,7 @@ from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import DelimitedTable, head_lines, open_table, split_fields
 from joulemap.formats.ground.values import UnitKind, decimal_ns, header_unit, parse_number, parse_stamp
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
@@ -101,11 +102,9 @@ def _read(
         for column, value in zip(columns, values, strict=True):
             column.append(value)
     if not time_ns or bad > len(time_ns) or len(kinds) != 1:
-        raise FormatError(
-            f"{table.path.name}: {len(time_ns)} rows parse, {bad} do not, {len(kinds)} kinds of time",
-            hint="Export again.",
-            slug="recording-empty",
-        )
+        labels = ", ".join(table.header[1:])[:200]
+        wanted = f"one kind of time (here are {len(kinds)}), then a number for each of {labels}"
+        raise rows_unreadable(table.path.name, (len(time_ns), bad), log, wanted=wanted)
     named = {name: np.array(columns[table.header[1:].index(name)]) for name in names}
     return np.array(time_ns, np.int64), line, named, Clock(name="saleae", kind=kinds.pop())
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
@@ -238,9 +239,8 @@ def _rows(
     if over:
         log.add("over_range", f"{over} samples are out of the scope's range (infinity): they are missing")
     if not line or bad > len(line):
-        raise FormatError(
-            f"{path.name}: {len(line)} rows parse and {bad} do not", hint="Export again.", slug="recording-empty"
-        )
+        wanted = f"a time and a number for each of {', '.join(layout.names)[:200]}"
+        raise rows_unreadable(path.name, (len(line), bad), log, wanted=wanted)
     scaled = [np.array(column) * factor for column, factor in zip(columns, layout.factors, strict=True)]
     return np.array(time_ns, np.int64), line, scaled
 

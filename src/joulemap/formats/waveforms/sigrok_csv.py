@@ -20,6 +20,7 @@ from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, source_file
 from joulemap.formats.ground.levels import level_records
+from joulemap.formats.ground.logs import rows_unreadable
 from joulemap.formats.ground.text import head_lines, read_lines, split_fields
 from joulemap.formats.ground.values import UnitKind, decimal_ns, parse_number, parse_unit
 from joulemap.formats.waveforms.mapping import Axis, Waveform, map_waveforms
@@ -134,9 +135,8 @@ def _read(path: Path, log: FindingLog) -> _File:
     if stray:
         log.add("stray_lines", f"{stray} stray analog lines before the label line are left out", f"line {stray}")
     if not file.line or bad > len(file.line):
-        raise FormatError(
-            f"{path.name}: {len(file.line)} rows parse and {bad} do not", hint="Export again.", slug="recording-empty"
-        )
+        wanted = f"a number for each of {', '.join(file.labels)[:200]}"
+        raise rows_unreadable(path.name, (len(file.line), bad), log, wanted=wanted)
     return file
 
 

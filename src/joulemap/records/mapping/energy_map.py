@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from joulemap.estimate import Quantity
@@ -81,7 +81,7 @@ class EnergyMap:
     power_w: Quantity
     duration_s: float
     busy_s: float
-    rows: tuple[MapRow, ...]
+    rows: Sequence[MapRow]
     split: str
     concurrent: int
     rule: str = "joulemap"

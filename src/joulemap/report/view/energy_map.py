@@ -154,7 +154,7 @@ def _plain_row(key: str, quantity: Document, document: Document, *, time_s: floa
 
 
 def _hotspot(document: Document) -> str:
-    first = next((row for row in document["rows"] if row["self_j"]["value"] is not None and row["share"]), None)
+    first = next((row for row in document["rows"][:_ROWS] if row["self_j"]["value"] is not None and row["share"]), None)
     if first is None:
         return ""
     share = _share_of(first["self_j"], document["total_j"])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
+from joulemap.analysis.mapping.keys import MapKey
 from joulemap.errors import ReportError, UsageError
 from joulemap.estimate import weakest
 from joulemap.formats.bundle import read_bundle
+from joulemap.records.finding import collapse_findings
 from joulemap.trace.streamed import Trace
 from joulemap.workflow.outputs import check_outputs
 from joulemap.workflow.recordings.export_profile import place_profile
@@ -123,14 +125,15 @@ def _collect(folder: Path, request: BundleMapRequest) -> _Content:
         source, placed, whole = place_profile(bundle, request.traces)
         traces: tuple[Trace, ...] = whole
     else:
-        mapped, _ = map_recording(open_recordings(folder), request)
+        named = replace(request, map=replace(request.map, key=MapKey.NAME))  # a slice has a name, whatever rows go by
+        mapped, _ = map_recording(open_recordings(folder), named)
         placed, traces = place_energies(mapped, request.map.split), mapped.traces
         source = ExportSource(
             name=" + ".join(mapped.trace_names),
             boundary=str(mapped.traces[0].channel.boundary),
             provenance=str(weakest(trace.channel.provenance for trace in mapped.traces)),
             clock=mapped.clock,
-            findings=(*mapped.findings, *mapped.map.findings),
+            findings=collapse_findings((*mapped.findings, *mapped.map.findings)),
         )
     counters, bin_s = bin_power(traces)
     return _Content(source=source, placed=placed, counters=counters, bin_s=bin_s)
@@ -143,7 +146,7 @@ def _export_table(folder: Path, output: Path, wanted: ExportFormat, request: Bun
         )
     document = map_bundle(folder, request)
     rows = document["rows"]
-    assert isinstance(rows, list)  # map_bundle made it
+    assert isinstance(rows, Sequence)  # map_bundle made it
     if rows:
         rows = [*rows, _rest(document)]
     write = write_table_csv if wanted is ExportFormat.CSV else write_table_parquet

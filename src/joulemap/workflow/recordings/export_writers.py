@@ -44,6 +44,11 @@ class ExportSource:
     findings: tuple[Finding, ...]
     marks: tuple[Marker, ...] = ()
 
+    @property
+    def clock_word(self) -> str:
+        """The clock of the power, on which the slices are, as the reader of tables of markers takes it."""
+        return "" if self.clock is None else f"{self.clock.target.name}/{self.clock.target.kind}"
+
 
 def write_perfetto(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
     """Writes a Perfetto trace: counters in W and J, slices with energy, clocks with their residual."""
@@ -188,7 +193,7 @@ def _number(value: float) -> float | None:
 _ROW_GROUP = 1 << 20
 _UNAVAILABLE = str(Provenance.UNAVAILABLE)
 _COLUMNS = ("start_ns", "end_ns", "name", "track", "kind", "energy_j", "self_j", "energy_expanded_j", "resolution",
-            "provenance")  # fmt: skip
+            "provenance", "clock")  # fmt: skip
 
 
 def write_csv(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None, counters: Counters) -> None:
@@ -203,6 +208,7 @@ def write_csv(file: IO[bytes], source: ExportSource, placed: PlacedSlices | None
             writer.writerow(_COLUMNS)
             for row in _slice_rows(placed):
                 row["provenance"] = _UNAVAILABLE if row["energy_j"] is None else source.provenance
+                row["clock"] = source.clock_word
                 writer.writerow(["" if row[key] is None else row[key] for key in _COLUMNS])
         text.seek(0)
         while block := text.read(1 << 20):
@@ -230,6 +236,7 @@ def write_parquet(file: IO[bytes], source: ExportSource, placed: PlacedSlices | 
             ("kind", timeline.kind_index[part.row], timeline.kinds),
             ("resolution", part.resolution.astype(np.int32), placed.words),
             ("provenance", np.isnan(part.energy_j).astype(np.int32), (source.provenance, _UNAVAILABLE)),
+            ("clock", np.zeros(part.energy_j.size, np.int32), (source.clock_word,)),
         ):
             columns[key] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array(words, pa.string()))
         for key, values in (

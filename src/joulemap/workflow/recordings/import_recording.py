@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from joulemap import __version__
-from joulemap.errors import FormatError, UsageError
-from joulemap.formats.base import Reader, ReadOptions
+from joulemap.errors import FormatError
+from joulemap.formats.base import Reader
 from joulemap.formats.bundle_writer import BundleWriter
 from joulemap.formats.readers import reader, sniff, sniff_scores
 from joulemap.formats.registry import (
@@ -27,18 +27,19 @@ from joulemap.formats.registry import (
 )
 from joulemap.formats.sections.file_stamp import FileStamp, stamp_file
 from joulemap.formats.sections.recording_json import RecordingEntry, TraceEntry
-from joulemap.records.finding import Finding, Severity, Validity
+from joulemap.records.finding import Finding, Severity, Validity, collapse_findings
 from joulemap.records.recording import Recording
 from joulemap.trace import Clock, Timeline
 from joulemap.trace.streamed import Trace
+from joulemap.workflow.recordings.import_request import ImportRequest, check_request
 from joulemap.workflow.recordings.recording_bundle import section_name
+from joulemap.workflow.recordings.stated_provenance import lower_recording
 
 __all__ = [
     "EMBED_LIMIT_B",
     "ImportRequest",
     "SectionNames",
     "import_recordings",
-    "parse_formats",
     "store_recording",
 ]
 
@@ -46,29 +47,6 @@ EMBED_LIMIT_B = 64 << 20
 """Sources up to this size are embedded; larger ones are referred to unless asked otherwise."""
 
 SCHEMA = "joulemap.import"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRequest:
-    """What to import and what the user says about it.
-
-    Args:
-        paths: files and folders.
-        options: for every reader.
-        copy: embed traces however large their files are.
-        embed_limit_b: size up to which they are embedded anyway, bytes; None for ``EMBED_LIMIT_B``.
-        formats: path as given -> registry name; the key ``""`` holds for all.
-    """
-
-    paths: tuple[Path, ...]
-    options: ReadOptions
-    copy: bool = False
-    embed_limit_b: int | None = None
-    formats: Mapping[str, str] = field(default_factory=dict)
-
-
-_ROLES = frozenset({"time", "power", "current", "voltage", "energy", "value", "ports"})
-"""What readers take of ``--column`` and ``--unit``; ``power:gpu`` names a rail."""
 
 
 @dataclass(slots=True)
@@ -108,7 +86,7 @@ def import_recordings(
         FormatError: no reader knows a file, or it is damaged.
         SetupError: an extra is missing, or the output cannot be written.
     """
-    _check(request)
+    check_request(request)
     run_id = uuid.uuid4().hex
     writer = BundleWriter(
         output,
@@ -124,11 +102,12 @@ def import_recordings(
         summaries: list[dict[str, object]] = []
         findings: list[Finding] = []
         for path in request.paths:
+            asked = replace(request, options=request.options_of(path))
             for source, chosen in _readers(path, request.formats, findings):
                 before = _modified_ns(source)
-                recording = chosen.read(source, request.options)
+                recording = lower_recording(chosen.read(source, asked.options), asked.options.provenance)
                 entry, summary = store_recording(
-                    writer, recording, (source, request, output.absolute().parent), (traces, timelines, len(entries))
+                    writer, recording, (source, asked, output.absolute().parent), (traces, timelines, len(entries))
                 )
                 if not entry.embedded:
                     entry = replace(entry, stamps=_stamps(source, recording, before))
@@ -141,30 +120,6 @@ def import_recordings(
         writer.write_json(RESULT, document, schema=SCHEMA)
         writer.commit(validity=str(document["validity"]))
     return document | {"bundle": str(output)}
-
-
-def _check(request: ImportRequest) -> None:
-    """Refuses what no reader would ever look at, and what would count a recording twice.
-
-    Raises:
-        UsageError: a role that no reader knows (``flag-form``), or a path that is given twice.
-    """
-    for flag, pairs in (("--column", request.options.columns), ("--unit", request.options.units)):
-        for role in pairs:
-            if role.partition(":")[0] not in _ROLES:
-                raise UsageError(
-                    f"{flag} {role}=...: no role is called {role!r}",
-                    hint=f"one of: {', '.join(sorted(_ROLES))}",
-                    slug="flag-form",
-                )
-    seen: set[Path] = set()
-    for path in request.paths:
-        whole = Path(os.path.realpath(path))
-        if whole in seen:
-            raise UsageError(
-                f"{path}: is given twice", hint="name each recording once: two would be summed", slug="flags-contradict"
-            )
-        seen.add(whole)
 
 
 def _readers(path: Path, formats: Mapping[str, str], findings: list[Finding]) -> list[tuple[Path, Reader]]:
@@ -349,28 +304,6 @@ def _document(run_id: str, summaries: Sequence[dict[str, object]], findings: Seq
         "tool": {"name": "joulemap", "version": __version__},
         "run_id": run_id,
         "validity": str(Validity.DEGRADED if severe else Validity.VALID),
-        "findings": [finding.to_json() for finding in findings],
+        "findings": [finding.to_json() for finding in collapse_findings(findings)],
         "recordings": list(summaries),
     }
-
-
-def parse_formats(given: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
-    """Returns the formats that the user named: ``NAME`` for every input, ``FILE=NAME`` for one.
-
-    Raises:
-        UsageError: a file is named that is not imported, or one name holds for all and another is given too.
-    """
-    formats: dict[str, str] = {}
-    known = {str(path) for path in paths}
-    for text in given:
-        file, mark, name = text.rpartition("=")
-        if mark and file not in known:
-            raise UsageError(
-                f"--format {text}: {file} is not among the inputs",
-                hint="write FILE=NAME with the path as given, or NAME for all",
-                slug="flags-contradict",
-            )
-        if file in formats:
-            raise UsageError(f"--format {text}: named twice", hint="give one format a file", slug="flags-contradict")
-        formats[file] = name
-    return formats

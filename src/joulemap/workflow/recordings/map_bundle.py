@@ -25,10 +25,9 @@ from joulemap.formats.readers import reader
 from joulemap.formats.registry import RECORDINGS, RESULT
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.meters.calibration import read_calibration
-from joulemap.records.finding import Finding, Severity, Validity, worst
+from joulemap.records.finding import Finding, Severity, Validity, collapse_findings, worst
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.records.mapping.energy_map import EnergyMap, MapRow
-from joulemap.records.mapping.row_fit_facts import RowGroup
+from joulemap.records.mapping.energy_map import EnergyMap
 from joulemap.trace import ClockKind, Timeline
 from joulemap.trace.loading import load_steps
 from joulemap.trace.streamed import Trace
@@ -44,6 +43,7 @@ from joulemap.workflow.recordings.map_extras import (
 from joulemap.workflow.recordings.map_profile import map_profile
 from joulemap.workflow.recordings.published_rule import PublishedMap, apply_rule
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle, open_recordings
+from joulemap.workflow.recordings.row_documents import RowDocuments, describe_group
 from joulemap.workflow.result import SCHEMA as PROFILE_SCHEMA
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "BundleMapRequest",
     "MappedRecording",
     "describe_map",
-    "describe_row",
     "find_meter",
     "map_bundle",
     "map_recording",
@@ -326,7 +325,7 @@ def describe_map(
             "tool": {"name": "joulemap", "version": __version__},
             "run_id": recordings.bundle.run_id,
             "validity": str(validity),
-            "findings": [finding.to_json() for finding in findings],
+            "findings": [finding.to_json() for finding in collapse_findings(findings)],
             "bundle": folder,
             "traces": list(mapped.trace_names),
             "timeline": mapped.timeline_name or None,
@@ -337,7 +336,7 @@ def describe_map(
             "busy_s": energy.busy_s,
             "split": energy.split,
             "concurrent_tracks": energy.concurrent,
-            "rows": [describe_row(row) | more for row, more in zip(energy.rows, mapped.extras.rows, strict=True)],
+            "rows": RowDocuments(rows=energy.rows, more=mapped.extras.row),
             "groups": [describe_group(group) for group in energy.groups],
             "least_squares": None if energy.fit is None else plain(energy.fit),
             "rule": published.rule if published else energy.rule,
@@ -349,32 +348,3 @@ def describe_map(
         | mapped.extras.document
         | ({"per": energy.per} if energy.per else {})
     )
-
-
-def describe_group(group: RowGroup) -> dict[str, object]:
-    """Returns rows that are known as a sum alone as JSON."""
-    return {
-        "keys": list(group.keys),
-        "contains_idle": group.contains_idle,
-        "energy_j": group.energy_j.to_json(),
-        "self_s": group.self_s,
-    }
-
-
-def describe_row(row: MapRow) -> dict[str, object]:
-    """Returns a row as JSON."""
-    return {
-        "key": row.key,
-        "count": row.count,
-        "outside": row.outside,
-        "energy_j": row.energy_j.to_json(),
-        "self_j": row.self_j.to_json(),
-        "share": row.share,
-        "cumulative_share": row.cumulative_share,
-        "duration_s": row.duration_s,
-        "self_s": row.self_s,
-        "mean_power_w": row.mean_power_w.to_json(),
-        "resolution": str(row.resolution),
-        "reason": row.reason or None,
-        "runs_needed": row.runs_needed,
-    }

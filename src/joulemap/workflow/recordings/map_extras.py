@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,7 +23,7 @@ from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable
 from joulemap.formats.sections.recording_json import RecordingEntry
 from joulemap.records.finding import Finding
 from joulemap.records.mapping.clock_map import ClockMap
-from joulemap.records.mapping.energy_map import EnergyMap
+from joulemap.records.mapping.energy_map import EnergyMap, MapRow
 from joulemap.trace import EnergyTrace, Timeline
 from joulemap.trace.streamed import Trace
 from joulemap.workflow.recordings.recording_bundle import RecordingBundle
@@ -80,13 +81,13 @@ class MapExtras:
 
     Args:
         idle: power without work; None without a timeline.
-        rows: further keys of each row of the map.
+        row: further keys of a row of the map.
         document: further keys of the document.
         findings: of the checks.
     """
 
     idle: IdleBaseline | None
-    rows: tuple[dict[str, object], ...]
+    row: Callable[[MapRow], dict[str, object]]
     document: dict[str, object] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -121,7 +122,7 @@ def measure_extras(
         findings += find_impossible_power(trace, own, stated_limit_w(trace, lanes))
     findings += _check_counters(recordings, entry, laid)
     idle: IdleBaseline | None = None
-    more: list[dict[str, object]] = [{} for _ in energy.rows]
+    more: list[Callable[[MapRow], dict[str, object]]] = []
     document: dict[str, object] = {}
     if laid.timeline is not None and laid.clock is not None and len(laid.timeline) and not energy.per:
         idle = estimate_idle(laid.traces, laid.timeline, laid.clock, (facts, meter))
@@ -130,16 +131,23 @@ def measure_extras(
         draws = MonteCarlo()
         above = partial(above_idle, baseline=idle, errors=meter, monte_carlo=draws)
         document["energy_above_idle_j"] = above(energy.total_j, facts.seen_s).to_json()
-        for keys, row in zip(more, energy.rows, strict=True):
-            keys["energy_above_idle_j"] = above(row.energy_j, row.duration_s).to_json()
+        more.append(lambda row: {"energy_above_idle_j": above(row.energy_j, row.duration_s).to_json()})
     split = split_trace(laid.traces[0], lanes) if len(laid.traces) == 1 and lanes else None
     if split is not None:
         document["power_split"] = split.to_json()
     if work.half_width is not None:
-        for keys, row in zip(more, energy.rows, strict=True):
-            keys["runs_needed"] = runs_for(row, work.half_width)
+        more.append(partial(_planned, half_width=work.half_width))
         document["half_width"] = work.half_width
-    return MapExtras(idle=idle, rows=tuple(more), document=document, findings=tuple(findings))
+    row = partial(_joined, more)
+    return MapExtras(idle=idle, row=row, document=document, findings=tuple(findings))
+
+
+def _planned(row: MapRow, *, half_width: float) -> dict[str, object]:
+    return {"runs_needed": runs_for(row, half_width)}
+
+
+def _joined(parts: Sequence[Callable[[MapRow], dict[str, object]]], row: MapRow) -> dict[str, object]:
+    return {key: value for part in parts for key, value in part(row).items()}
 
 
 def measure_per(laid: Laid, extras: MapExtras, name: str, work: WorkRequest) -> dict[str, object]:

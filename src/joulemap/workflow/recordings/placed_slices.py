@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from joulemap.analysis.mapping.keys import MapKey, group_slices
 from joulemap.analysis.mapping.placement import place_slices
 from joulemap.estimate import Estimate
 from joulemap.records.energy import Resolution
+from joulemap.records.mapping.energy_map import MapRow
 from joulemap.trace import Timeline
 from joulemap.trace.passes import sum_between
 from joulemap.trace.streamed import Trace
@@ -139,7 +140,7 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
     words = ("overlap", "least_squares", "in_place", "refused", "outside")
     names = len(timeline.names)
     relative, way = np.full(names, np.nan), np.full(names, words.index("refused"), np.int8)
-    power_w = np.full(names, np.nan)
+    power_w = np.full((2, names), np.nan)
     for index, key in enumerate(timeline.names):
         row = rows.get(key)
         if row is not None and isinstance(row.energy_j, Estimate):
@@ -147,7 +148,9 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
                 relative[index] = row.energy_j.expanded / abs(row.energy_j.value)
             way[index] = words.index(str(row.resolution))
             if row.resolution is Resolution.LEAST_SQUARES:  # samples do not tell its slices apart: by their duration
-                power_w[index] = row.energy_j.value / row.duration_s
+                power_w[0, index] = row.energy_j.value / row.duration_s
+                if isinstance(row.self_j, Estimate):
+                    power_w[1, index] = row.self_j.value / row.duration_s
     found = PlacedSlices(
         slices=placed.slices,
         energy_j=energy_j,
@@ -158,8 +161,42 @@ def place_energies(mapped: MappedRecording, split: Split) -> PlacedSlices | None
         timeline=timeline,
         row_order=placed.order,
     )
+    _give_back(found, [rows.get(key) for key in timeline.names])
     _tell(found, power_w)
     return found
+
+
+def _give_back(placed: PlacedSlices, rows: Sequence[MapRow | None]) -> None:
+    """Gives each slice its part of what samples on edges took from its row by overlap: slices add up to the row.
+
+    Every slice has two edges, so that each of a name gets the same. A name inside itself is counted once in its row and
+    twice in its slices: what it holds stays as the samples have it.
+    """
+    names = len(rows)
+    held = np.zeros((4, names))
+    for at in range(0, placed.energy_j.size, _BLOCK):
+        part, name, inside = _block(placed, at)
+        time_s = (part.end_ns - part.start_ns) * 1e-9
+        for line, values in enumerate((part.energy_j, part.self_j, time_s, np.ones(time_s.size))):
+            held[line] += np.bincount(name[inside], values[inside], names)
+    each = np.zeros((2, names))
+    for index, row in enumerate(rows):
+        if row is None or row.resolution is not Resolution.OVERLAP or not held[3, index]:
+            continue
+        once = abs(held[2, index] - row.duration_s) <= 1e-9 * row.duration_s
+        for column, told in enumerate((row.energy_j if once else None, row.self_j)):
+            if isinstance(told, Estimate):
+                each[column, index] = (told.value - held[column, index]) / held[3, index]
+    for at in range(0, placed.energy_j.size, _BLOCK):
+        part, name, inside = _block(placed, at)
+        part.energy_j[inside] += each[0, name[inside]]  # views of the whole
+        part.self_j[inside] += each[1, name[inside]]
+
+
+def _block(placed: PlacedSlices, at: int) -> tuple[PlacedPart, NDArray[np.int64], NDArray[np.bool_]]:
+    block = slice(at, at + _BLOCK)
+    part = placed.take(block)
+    return part, placed.timeline.name_index[part.row].astype(np.int64), placed.slices.group[block] >= 0
 
 
 def _tell(placed: PlacedSlices, power_w: NDArray[np.float64]) -> None:
@@ -168,11 +205,11 @@ def _tell(placed: PlacedSlices, power_w: NDArray[np.float64]) -> None:
     for at in range(0, placed.energy_j.size, _BLOCK):
         block = slice(at, at + _BLOCK)
         part = placed.take(block)
-        by_power = power_w[placed.timeline.name_index[part.row]] * ((part.end_ns - part.start_ns) * 1e-9)
-        spread = ~np.isnan(by_power) & (placed.slices.group[block] >= 0)
+        by_power = power_w[:, placed.timeline.name_index[part.row]] * ((part.end_ns - part.start_ns) * 1e-9)
+        spread = ~np.isnan(by_power[0]) & (placed.slices.group[block] >= 0)
         silent = (part.resolution != overlap) & ~spread
-        for energies in (part.energy_j, part.self_j):  # views of the whole
-            energies[spread] = by_power[spread]
+        for energies, spread_j in zip((part.energy_j, part.self_j), by_power, strict=True):  # views of the whole
+            energies[spread] = spread_j[spread]
             energies[silent] = np.nan
 
 

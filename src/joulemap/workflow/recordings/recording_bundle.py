@@ -29,6 +29,7 @@ from joulemap.records.published import PublishedRun
 from joulemap.records.recording import Lane, MarkerTrack, SourceFile
 from joulemap.trace import EnergyTrace, Timeline
 from joulemap.trace.streamed import Trace
+from joulemap.workflow.recordings.stated_provenance import lower_trace
 
 __all__ = ["RecordingBundle", "open_recordings", "section_name", "timeline_name"]
 
@@ -97,7 +98,8 @@ class RecordingBundle:
         channel = next(trace.channel for trace in entry.traces if trace.name == name)
         path = self._verified(entry)
         recording = reader(entry.format).read(path, entry.options)
-        return next(trace for trace in recording.traces if trace.channel.name == channel)
+        trace = next(trace for trace in recording.traces if trace.channel.name == channel)
+        return lower_trace(trace, entry.options.provenance)
 
     def open_trace(self, name: str) -> Trace:
         """Returns a trace whose samples stay in their file where that can be; else as :meth:`load_trace`.
@@ -113,7 +115,8 @@ class RecordingBundle:
             return self.load_trace(name)
         channel = next(trace.channel for trace in entry.traces if trace.name == name)
         traces = chosen.open_traces(self._verified(entry), entry.options)
-        return next(trace for trace in traces if trace.channel.name == channel)
+        trace = next(trace for trace in traces if trace.channel.name == channel)
+        return lower_trace(trace, entry.options.provenance)
 
     def load_timeline(self, name: str) -> Timeline:
         """Returns a timeline.

@@ -26,7 +26,6 @@ from joulemap.workflow.recordings.map_bundle import (
     BundleMapRequest,
     MappedRecording,
     describe_map,
-    describe_row,
     map_recording,
 )
 from joulemap.workflow.recordings.placed_slices import place_energies
@@ -38,6 +37,7 @@ from joulemap.workflow.recordings.report_lines import (
     list_values,
     plan_place,
 )
+from joulemap.workflow.recordings.row_documents import describe_row
 
 __all__ = ["collect_sections"]
 
