@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from joulemap.units import format_estimate
+
 __all__ = ["Boundary", "Estimate", "Provenance", "Quantity", "Unavailable", "weakest"]
 
 
@@ -116,6 +118,12 @@ class Estimate:
             boundary=self.boundary,
         )
 
+    def __str__(self) -> str:
+        """Returns what people read: rounded to the uncertainty, without a unit; ``repr`` has every digit."""
+        shown = format_estimate(self.value, self.expanded, "") if self.expanded else f"{self.value:.6g}"
+        labels = [str(self.provenance)] if self.boundary is None else [str(self.boundary), str(self.provenance)]
+        return f"{shown} ({', '.join(labels)})".replace("_", " ")
+
     def to_json(self) -> dict[str, object]:
         """Returns the JSON form of the contract; ``dof`` is null for infinitely many."""
         document: dict[str, object] = {
@@ -137,6 +145,10 @@ class Unavailable:
     """A figure that there is no honest value for, with the slug of the reason. Never 0."""
 
     reason: str
+
+    def __str__(self) -> str:
+        """Returns what people read."""
+        return f"not available ({self.reason})"
 
     def to_json(self) -> dict[str, object]:
         """Returns the JSON form of the contract: value null, provenance unavailable, reason."""

@@ -37,7 +37,7 @@ def test_every_candidate_is_listed_with_its_problem_and_what_can_be_named() -> N
 def test_one_meter_tells_its_domains_in_full(tree: Path) -> None:
     called = call("meters", "--meter", tree_option(tree))
     assert called.code == 0
-    assert "package-0/core           energy, of the rail, measured counter, new every 0.000976 s, inside package-0" in (
+    assert "package-0/core           energy, of the rail, measured counter, new every 976 µs, inside package-0" in (
         called.out
     )
     (meter,) = call("meters", "--meter", tree_option(tree), "--json").json["meters"]

@@ -250,6 +250,45 @@ def test_an_interrupt_at_rest_leaves_nothing(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
+def test_an_interrupt_in_the_last_baseline_keeps_the_runs(tmp_path: Path) -> None:
+    recorder = subprocess.Popen(
+        [*PROGRAM, "record", "--meter", METER, "--baseline", "3", "-o", "r.jm", "--", "touch", "ran"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (tmp_path / "ran").exists():
+        assert recorder.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.5)
+    recorder.send_signal(signal.SIGINT)
+    _, err = recorder.communicate(timeout=60)
+    assert recorder.returncode == 130
+    assert "interrupted after 1 of 1 runs; these are kept, without the baseline after them" in " ".join(err.split())
+    assert leftovers(tmp_path) == ["r.jm", "ran"]
+    document = json.loads((tmp_path / "r.jm" / "result.json").read_text())
+    assert len(document["runs"]) == 1 if isinstance(document["runs"], list) else document["runs"] == 1
+    assert "record_interrupted" in {finding["slug"] for finding in document["findings"]}
+
+
+@pytest.mark.parametrize("what", ["watch", "measure"])
+def test_nothing_stays_in_the_temporary_folder_of_a_program_that_is_killed(what: str, tmp_path: Path) -> None:
+    block = "print('on', flush=True); time.sleep(60)"
+    measure = f"import joulemap, time\nwith joulemap.measure(meters=[{METER!r}]):\n    {block}"
+    watch = [*PROGRAM, "watch", "--meter", METER, "--interval", "0.1"]
+    killed = subprocess.Popen(
+        watch if what == "watch" else [sys.executable, "-c", measure],
+        env={**os.environ, "TMPDIR": str(tmp_path)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert killed.stdout is not None
+    assert killed.stdout.readline()
+    assert len(leftovers(tmp_path)) == 1
+    killed.kill()
+    killed.communicate()
+    until = time.monotonic() + 30
+    while leftovers(tmp_path) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert leftovers(tmp_path) == []
+
+
 def test_overhead_is_told_with_its_interval(tmp_path: Path) -> None:
     done = record(
         *("--meter", METER, "--repeats", "3", "--measure-overhead", "--json", "-o", "r.jm", "--", "sleep", "0.2"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from joulemap.errors import InputError, SetupError, UsageError
+from joulemap.estimate import Estimate, Unavailable
 from joulemap.formats.bundle import read_bundle
 from joulemap.formats.registry import list_traces, load_table, load_timeline
 from joulemap.meters.live.kit.fake_tree import FakeTree, TreePlan
@@ -289,11 +291,36 @@ def test_tokens_cost_what_the_meter_says() -> None:
 
     found = measure_generator(generate, repeats=4, access=simulated_access(host, seed=1, rest=host.rest))
     assert found.tokens == 10
+    assert isinstance(found.per_token_j, Estimate)
     assert found.per_token_j.value == pytest.approx((0.5 * 40 + 0.9 * 20) / 10, rel=0.01)
     assert found.per_token_j.provenance == "simulated"
     for figure, truth_j in ((found.prefill_j, 20.0), (found.decode_per_token_j, 2.0)):
         assert figure.to_json()["value"] == pytest.approx(truth_j, rel=0.01)
     assert found.tokens_per_s == pytest.approx(10 / 1.4, rel=1e-6)
+
+
+def test_calls_too_short_for_the_meter_have_no_joules_per_token() -> None:
+    host = VirtualHost(idle_w=4.0)
+
+    def generate() -> Any:
+        host.work(np.array([1e-5]), np.array([40.0]))  # the meter renews its value a hundred times as seldom
+        yield 0
+
+    found = measure_generator(generate, repeats=4, access=simulated_access(host, seed=1, rest=host.rest))
+    assert found.per_token_j == Unavailable(reason="meter_too_slow")
+    assert found.tokens == 1
+
+
+def test_a_generator_that_yields_nothing_or_is_called_once_is_refused_and_the_meter_let_go() -> None:
+    host, closed = VirtualHost(idle_w=4.0), []
+    access = replace(simulated_access(host, seed=1, rest=host.rest), close=lambda: closed.append(True))
+    with pytest.raises(InputError) as caught:
+        measure_generator(lambda: iter(()), access=access)
+    assert caught.value.slug == "no-token"
+    assert closed == [True]
+    with pytest.raises(UsageError) as single:
+        measure_generator(lambda: iter((1,)), repeats=1, access=access)
+    assert single.value.slug == "too-few-repeats"
 
 
 def test_a_simulated_runtime_needs_no_meter(tmp_path: Path) -> None:

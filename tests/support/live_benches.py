@@ -164,7 +164,7 @@ def _powermetrics(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[LiveBenc
 @bench("nvml")
 def _nvml(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[LiveBench]:
     pytest.importorskip("ziglang", reason="the stand-in for NVML is compiled with zig")
-    library = build_nvml_stub(folder)
+    library = build_nvml_stub(folder, marked=False)
     devices = folder / "devices.txt"
     device = {"uuid": "GPU-1", "name": "NVIDIA H100", "arch": 9, "energy": 1, "instant": 1, "mw": 250_000, "temp": 50}
     write_nvml_devices(devices, [device])

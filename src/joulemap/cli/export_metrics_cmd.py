@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 
 import click
 
+from joulemap.cli.document import document_head
 from joulemap.cli.invocation import Invocation, check_finite, output_options
 from joulemap.cli.live_options import endpoint_options, meter_options, seconds_option
-from joulemap.cli.streams import tell
+from joulemap.cli.streams import tell, write_result
 from joulemap.errors import UsageError
 from joulemap.workflow.watch.exposition import MetricsEndpoint
-from joulemap.workflow.watch.telemetry import open_otlp_provider, register_instruments
-from joulemap.workflow.watch.watching import Watch
+from joulemap.workflow.watch.telemetry import OtlpSender, open_otlp_sender, register_instruments
+from joulemap.workflow.watch.watching import Watch, describe_domains
 
 __all__ = ["command"]
 
@@ -52,17 +54,35 @@ def command(
         raise UsageError(
             "export-metrics: nothing to offer to", hint="give --prometheus PORT, --otlp, or both", slug="no-output"
         )
+    sender = open_otlp_sender(interval) if otlp else None
+    document = {**document_head("joulemap.export-metrics"), "elapsed_s": 0.0, "otlp": None, "domains": []}
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # the way to end it
-        provider = open_otlp_provider(interval) if otlp else None
         watch = stack.enter_context(Watch(meters, rate_hz=rate))
         if port is not None:
-            endpoint = stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen))
-            tell(f"metrics at http://{listen}:{endpoint.port}/metrics\n")
-        if provider is not None:
-            stack.callback(provider.shutdown)
-            register_instruments(watch.refresh, provider)
-        while not seconds or watch.elapsed_s < seconds:
-            time.sleep(min(1.0, seconds - watch.elapsed_s) if seconds else 1.0)
-            watch.refresh()
+            tell(f"metrics at {stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen)).url}\n")
+        if sender is not None:
+            stack.callback(sender.close)
+            register_instruments(watch.refresh, sender.provider)
+            tell(f"sending to {sender.endpoint}\n")
+        with contextlib.suppress(KeyboardInterrupt):
+            _go_on(watch, sender, seconds)
+        document["elapsed_s"], document["domains"] = watch.elapsed_s, describe_domains(watch.refresh())
+    if sender is not None:
+        sender.require()
+        document["otlp"] = {"endpoint": sender.endpoint, "delivered": sender.delivered}
+    if invocation.json:
+        write_result(json.dumps(document, allow_nan=False) + "\n")
     return 0
+
+
+def _go_on(watch: Watch, sender: OtlpSender | None, seconds: float) -> None:
+    """Refreshes until the time is over, and says when the endpoint takes nothing, and when it does again."""
+    failing = False
+    while not seconds or watch.elapsed_s < seconds:
+        time.sleep(min(1.0, max(seconds - watch.elapsed_s, 0.0)) if seconds else 1.0)
+        watch.refresh()
+        if sender is not None and failing != bool(sender.failed):
+            failing = not failing
+            why = f" ({sender.reason})" if sender.reason else ""
+            tell(f"{sender.endpoint} takes nothing{why}\n" if failing else f"{sender.endpoint} takes it again\n")

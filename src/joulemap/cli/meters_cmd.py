@@ -14,6 +14,7 @@ from joulemap.meters.live.discovery import discover, find_meters
 from joulemap.meters.live.registry import driver, driver_names
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterCandidate
 from joulemap.report.console.style import Style
+from joulemap.units import PLAIN, format_duration
 
 __all__ = ["command"]
 
@@ -48,12 +49,20 @@ def _lines(candidate: MeterCandidate, style: Style) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _signal(unit: str) -> str:
+    return "signal, a share or a count" if unit == "1" else f"signal in {unit}"
+
+
 def _domain_line(domain: LiveDomain) -> str:
-    facts = [_READING[domain.reading] if domain.boundary is not None else f"signal [{domain.unit}]"]
+    facts = [_READING[domain.reading] if domain.boundary is not None else _signal(domain.unit)]
     facts += [f"of the {domain.boundary}"] if domain.boundary is not None else []
     facts += [str(domain.provenance).replace("_", " ")]
-    facts += [f"new every {domain.update_period_s:.3g} s"] if domain.update_period_s is not None else []
-    facts += [f"mean of {domain.window_s:.3g} s"] if domain.window_s is not None else []
+    facts += (
+        [f"new every {format_duration(domain.update_period_s, typography=PLAIN)}"]
+        if domain.update_period_s is not None
+        else []
+    )
+    facts += [f"mean of {format_duration(domain.window_s, typography=PLAIN)}"] if domain.window_s is not None else []
     facts += [f"inside {', '.join(domain.inside)}"] if domain.inside else []
     return f"{domain.name:<24} {', '.join(facts)}"
 

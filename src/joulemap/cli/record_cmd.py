@@ -37,7 +37,7 @@ _UNMEASURED = PowerError.exit_code
 @click.option("--repeats", type=click.IntRange(min=1), default=1, metavar="R", help="Runs of the command.")
 @click.option(
     "--baseline",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(0, 86400),
     default=0.0,
     metavar="S",
     callback=check_finite,

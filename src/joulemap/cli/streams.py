@@ -30,8 +30,8 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  a number
 
 
-def write_result(text: str | Iterable[str]) -> None:
-    """Writes the result to stdout; a reader that went away is no failure.
+def write_result(text: str | Iterable[str]) -> bool:
+    """Writes the result to stdout, and returns whether anybody reads it; a reader that went away is no failure.
 
     Args:
         text: whole, or in parts.
@@ -44,6 +44,7 @@ def write_result(text: str | Iterable[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
+        return False
     except OSError as error:
         _silence(sys.stdout)
         raise SetupError(
@@ -51,6 +52,7 @@ def write_result(text: str | Iterable[str]) -> None:
             hint="free some space or send it elsewhere; a bundle that was written holds it too",
             slug="output-unwritable",
         ) from error
+    return True
 
 
 def tell(text: str) -> None:

@@ -23,8 +23,6 @@ from joulemap.workflow.watch.watching import Watch, describe_domains
 
 __all__ = ["command"]
 
-_STALE_S = 3.0
-
 
 @click.command("watch", context_settings={"show_default": True})
 @meter_options
@@ -60,12 +58,12 @@ def command(
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # the way to end it
         watch = stack.enter_context(Watch(meters, rate_hz=rate))
         if port is not None:
-            endpoint = stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen))
-            tell(f"metrics at http://{listen}:{endpoint.port}/metrics\n")
+            tell(f"metrics at {stack.enter_context(MetricsEndpoint(watch.refresh, port=port, address=listen)).url}\n")
         views = _views(watch, interval, interval if once else seconds)
         if invocation.json:
             for elapsed_s, domains in views:
-                write_result(json.dumps(_document(elapsed_s, domains), allow_nan=False) + "\n")
+                if not write_result(json.dumps(_document(elapsed_s, domains), allow_nan=False) + "\n"):
+                    break  # nobody reads it any more
         else:
             _show(views, Style(color=invocation.color(sys.stdout), unicode=is_unicode(sys.stdout)), once=once)
     return 0
@@ -84,7 +82,8 @@ def _views(watch: Watch, interval_s: float, seconds: float) -> Iterator[tuple[fl
 def _show(views: Iterator[tuple[float, Sequence[DomainNow]]], style: Style, *, once: bool) -> None:
     if once or not sys.stdout.isatty():
         for _, domains in views:
-            write_result(render_watch([_row(domain) for domain in domains], style=style))
+            if not write_result(render_watch([_row(domain) for domain in domains], style=style)):
+                return
         return
     from rich.console import Console  # noqa: PLC0415  only a terminal needs it
     from rich.live import Live  # noqa: PLC0415  as above
@@ -104,7 +103,7 @@ def _row(domain: DomainNow) -> WatchedDomain:
         energy_j=domain.energy_j,
         boundary="" if domain.domain.boundary is None else str(domain.domain.boundary),
         provenance=str(domain.domain.provenance),
-        stale=not signal and domain.stale_s > _STALE_S,
+        stale=domain.stale,
         peak=domain.peak_w,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,9 @@ class LiteSession:
     @property
     def model(self) -> HostModel:
         """What is executed; shapes are known once inputs were fed."""
+        return cast("HostModel", _guarded(self._describe))
+
+    def _describe(self) -> HostModel:
         constants_b = sum(0 if b.data is None else len(b.data) for b in self._graph.buffers)
         return HostModel(
             name=Path(self._request.model).stem,
@@ -135,11 +138,11 @@ class LiteSession:
 
     def feed(self, arrays: Arrays) -> None:
         """Takes the inputs, resizes those with open dimensions, and lists the operators."""
-        check_arrays(tuple(map(_tensor, self._interpreter.get_input_details())), arrays)
+        check_arrays(_guarded(lambda: tuple(map(_tensor, self._interpreter.get_input_details()))), arrays)
         self._feed = dict(arrays)
         _guarded(self._allocate)
         if not self._derived:
-            self._operators = self._list()
+            self._operators = _guarded(self._list)
 
     def _allocate(self) -> None:
         details = self._interpreter.get_input_details()
@@ -192,7 +195,7 @@ class LiteSession:
 def _guarded(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:  # of a file that lies too
         said = str(error).strip().splitlines()
         raise InputError(
             f"LiteRT refuses the model: {said[0] if said else type(error).__name__}",

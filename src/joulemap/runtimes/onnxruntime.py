@@ -6,11 +6,13 @@ file itself, tells operator times, and repeats nothing.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
 from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
-from joulemap.runtimes.graphs.macs import Shape, count_macs
+from joulemap.runtimes.graphs.macs import count_macs
 from joulemap.runtimes.graphs.onnx_graph import (
     build_bare_graph,
     import_onnx,
@@ -35,7 +37,9 @@ from joulemap.runtimes.graphs.onnx_graph import (
     repeat_nodes,
     serialise,
 )
+from joulemap.runtimes.graphs.onnx_weights import Weights
 from joulemap.runtimes.graphs.operator_runs import operator_runs
+from joulemap.runtimes.graphs.outputs import is_alike
 
 __all__ = ["OnnxRuntime"]
 
@@ -112,7 +116,8 @@ class _Setup:
             options.enable_profiling = True
             options.profile_file_prefix = profile
         given = str(model) if isinstance(model, Path) else model
-        return _guarded(lambda: ort.InferenceSession(given, options, providers=list(self.providers)))
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints its errors there, where our result goes
+            return _guarded(lambda: ort.InferenceSession(given, options, providers=list(self.providers)))
 
 
 class OnnxRuntimeSession:
@@ -180,7 +185,7 @@ class OnnxRuntimeSession:
             self._session = self._setup.open(self._source(), optimise=False)
             self._bind()
         events = self._events(1)[0]
-        held = _Weights.of(self._graph)
+        held = Weights.of(self._graph)
         self._operators = tuple(_operator(k, event, names, held) for k, event in enumerate(events))
         positions = [_position(event["name"]) for event in events]
         if graph is not None and None not in positions and len(set(positions)) == len(positions):
@@ -201,7 +206,7 @@ class OnnxRuntimeSession:
             if _is_refusal(error):
                 return None, []
             raise
-        alike = all(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True) for a, b in zip(answer, again, strict=True))
+        alike = all(is_alike(a, b) for a, b in zip(answer, again, strict=True))
         return (graph, names) if alike else (None, [])
 
     def run(self, count: int) -> NDArray[np.float64]:
@@ -247,8 +252,10 @@ class OnnxRuntimeSession:
         """Returns a session that only hands inputs over and constant outputs back; None without a graph."""
         if self._graph is None:
             return None
-        answer = _guarded(lambda: self._session.run(None, self._feed))
         kinds = {value.name: value.type.tensor_type.elem_type for value in self._graph.graph.output}
+        if not all(kinds.values()):
+            return None  # a sequence or a map: no constant can stand for it
+        answer = _guarded(lambda: self._session.run(None, self._feed))
         described = [
             (value.name, kinds[value.name], np.asarray(array).shape)
             for value, array in zip(self._session.get_outputs(), answer, strict=True)
@@ -285,8 +292,8 @@ def _digest(path: Path) -> tuple[str, int]:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Returns whether it is one of ONNX Runtime's own exceptions, which share no class."""
-    return type(error).__module__.startswith("onnxruntime")
+    """Returns whether it is one of ONNX Runtime's exceptions: its own share no class, its binding throws plain ones."""
+    return type(error).__module__.startswith("onnxruntime") or isinstance(error, RuntimeError | UnicodeDecodeError)
 
 
 def _guarded(call: Callable[[], Any]) -> Any:
@@ -331,45 +338,7 @@ def _position(name: str) -> int | None:
     return int(own) if own.isdecimal() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Weights:
-    """Inputs of the nodes of a graph, and shape and bytes of those that are weights."""
-
-    inputs: tuple[tuple[str, ...], ...] = ()
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    sizes_b: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, graph: Any) -> _Weights:
-        if graph is None:
-            return cls()
-        tensors = graph.graph.initializer
-        return cls(
-            inputs=tuple(tuple(node.input) for node in graph.graph.node),
-            shapes={tensor.name: tuple(tensor.dims) for tensor in tensors},
-            sizes_b={tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors},
-        )
-
-    def complete(self, position: int | None, told: Sequence[Shape]) -> tuple[list[Shape], int]:
-        """Returns the shapes of all inputs of a node, and the bytes of its weights.
-
-        A profile leaves out weights that a kernel has packed for itself; these are taken from the graph.
-        """
-        if position is None or position >= len(self.inputs):
-            return list(told), 0
-        rest = list(told)
-        shapes: list[Shape] = []
-        for name in self.inputs[position]:
-            if name in self.shapes:
-                shapes.append(self.shapes[name])
-                if rest and rest[0] == self.shapes[name]:
-                    rest.pop(0)
-            elif name and rest:
-                shapes.append(rest.pop(0))
-        return shapes, sum(self.sizes_b.get(name, 0) for name in self.inputs[position])
-
-
-def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: _Weights) -> HostOperator:
+def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: Weights) -> HostOperator:
     told = event.get("args", {})
     inputs, outputs = (_shapes(told.get(key)) for key in ("input_type_shape", "output_type_shape"))
     op = str(told.get("op_name", ""))

@@ -84,6 +84,9 @@ def emit_ranges(tracer: str) -> Callable[[str], RangeMark]:
 def collect_nvtx(*modules: ModuleType) -> Iterator[None]:
     """Turns NVTX ranges of a program into marks while it is entered.
 
+    Ranges are those of ``push_range``/``pop_range`` and of ``nvtx.annotate``, as a context manager and over functions;
+    a function that was annotated before is seen only by NVTX.
+
     Args:
         modules: with ``push_range``/``pop_range`` or ``range_push``/``range_pop`` (``nvtx``, ``torch.cuda.nvtx``);
             ``nvtx`` when none is given.
@@ -92,37 +95,58 @@ def collect_nvtx(*modules: ModuleType) -> Iterator[None]:
         SetupError: ``nvtx`` is not installed (``extra-missing``).
         UsageError: a module has no such functions (``tracer-unknown``).
     """
-    patched: list[tuple[ModuleType, str, Any]] = []
+    patched: list[tuple[object, str, Any]] = []
+
+    def patch(owner: object, name: str, function: Callable[..., Any]) -> None:
+        patched.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, function)
+
     try:
         for module in modules or (_load("nvtx"),):
-            names = next(
-                (
-                    pair
-                    for pair in (("push_range", "pop_range"), ("range_push", "range_pop"))
-                    if hasattr(module, pair[0])
-                ),
-                None,
-            )
+            pairs = (("push_range", "pop_range"), ("range_push", "range_pop"))
+            names = next((pair for pair in pairs if hasattr(module, pair[0])), None)
             if names is None:
                 raise UsageError(
                     f"{module.__name__} sets no NVTX ranges", hint="nvtx or torch.cuda.nvtx", slug="tracer-unknown"
                 )
             push, pop = (getattr(module, name) for name in names)
-            for name, function in zip(names, _both(push, pop), strict=True):
-                patched.append((module, name, getattr(module, name)))
-                setattr(module, name, function)
+            for name, function in zip(names, _both(push, pop, str), strict=True):
+                patch(module, name, function)
+            annotate = getattr(module, "annotate", None)
+            if isinstance(annotate, type):
+                enter, leave = _both(annotate.__enter__, annotate.__exit__, _message)  # type: ignore[attr-defined]
+                patch(annotate, "__enter__", enter)
+                patch(annotate, "__exit__", leave)
+                patch(annotate, "__call__", _over_functions(annotate.__call__))  # of its objects
         yield
     finally:
-        for module, name, original in reversed(patched):
-            setattr(module, name, original)
+        for owner, name, original in reversed(patched):
+            setattr(owner, name, original)
 
 
-def _both(push: Callable[..., Any], pop: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _message(annotation: Any) -> str:
+    """Returns what an ``nvtx.annotate`` was given as its message."""
+    return str(getattr(annotation, "init_args", ("",))[0] or "annotate")
+
+
+def _over_functions(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the decorator of ``nvtx.annotate`` with a mark beside each range."""
+
+    def call_both(annotation: Any, function: Any) -> Any:
+        given = getattr(annotation, "init_args", (None,))[0]
+        return Mark(str(given or function.__name__))(call(annotation, function))
+
+    return call_both
+
+
+def _both(
+    push: Callable[..., Any], pop: Callable[..., Any], name_of: Callable[[Any], str]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Returns push and pop that set a mark beside the range."""
     open_marks = threading.local()
 
-    def push_both(message: object = "", *args: Any, **named: Any) -> Any:
-        mark = Mark(str(message))
+    def push_both(message: Any = "", *args: Any, **named: Any) -> Any:
+        mark = Mark(name_of(message))
         mark.__enter__()
         stack = getattr(open_marks, "stack", None)
         if stack is None:

@@ -8,13 +8,18 @@ fails because of it. Only a measurement that cannot begin raises.
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
+import atexit
+import itertools
 import os
+import sys
+import threading
 import time
+import uuid
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast, overload
 
 from joulemap.analysis.mapping.energy_map import MapRequest, map_energy
 from joulemap.analysis.mapping.keys import MapKey
@@ -25,15 +30,18 @@ from joulemap.errors import JoulemapError, UsageError
 from joulemap.estimate import Quantity, Unavailable
 from joulemap.meters.live.discovery import find_meters
 from joulemap.meters.live.marking import Mark, MarkSink, current_sink, install_sink
-from joulemap.meters.live.sampling.plan import Priority
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.live.mark_layout import FOLDER_VARIABLE
 from joulemap.records.mapping.clock_map import ClockMap
 from joulemap.records.mapping.energy_map import MapRow
 from joulemap.records.recording import Recording
-from joulemap.workflow.record.measured import render_html, save_measurement
+from joulemap.units import format_duration
+from joulemap.workflow.measuring.calls import measure_calls, run_to_its_end
+from joulemap.workflow.measuring.request import MeasureRequest
+from joulemap.workflow.record.measured import render_html, render_text, save_measurement
 from joulemap.workflow.record.record import live_folder
 from joulemap.workflow.record.result import headline_parts, measure_domains
+from joulemap.workflow.record.save import open_writer
 from joulemap.workflow.record.session import SampledSession
 
 __all__ = ["Measurement", "measure"]
@@ -45,33 +53,22 @@ _NOTHING: Final = Unavailable(reason="not_ended")
 class Measurement:
     """One measured stretch of a program; see :func:`measure`."""
 
-    def __init__(
-        self,
-        name: str = "measured",
-        *,
-        meters: Sequence[str] = (),
-        rate_hz: float = 10.0,
-        baseline_s: float = 0.0,
-        output: str | os.PathLike[str] | None = None,
-        force: bool = False,
-        priority: str = "normal",
-    ) -> None:
-        self.name = name
+    def __init__(self, request: MeasureRequest) -> None:
+        self.name = request.name
         self.duration_s = 0.0
         self.findings: tuple[Finding, ...] = ()
         self.recording: Recording | None = None
         self.windows: dict[str, list[tuple[int, int]]] = {"run": [], "baseline": []}
         self.parts: tuple[DomainRuns, ...] = ()
-        self._asked = {"meters": tuple(meters), "rate_hz": rate_hz, "priority": Priority(priority)}
-        self._baseline_s = baseline_s
-        self._output = None if output is None else Path(output)
-        self._force = force
+        self._request = request
         self._session: SampledSession | None = None
         self._sink: MarkSink | None = None
         self._outer: tuple[MarkSink | None, str | None] = (None, None)
         self._end: Callable[[int], None] | None = None
         self._begin_ns = 0
+        self._ended = False
         self._owner = os.getpid()
+        self._calls = itertools.count(1)
 
     @property
     def energy_j(self) -> Quantity:
@@ -102,12 +99,14 @@ class Measurement:
 
         Args:
             domain: name of a domain; empty for the first that no other contains.
-            by: ``name``, ``path``, ``kind``, ``track`` or ``slice``.
+            by: ``name`` or ``path``; ``op``, ``layer`` and ``kernel`` where marks carry them.
 
         Raises:
-            UsageError: no such domain, or no mark was set.
+            UsageError: no such domain (``trace-unknown``) or key (``measure-argument``), or no mark was set.
         """
-        recording = self.recording
+        if by not in set(MapKey):
+            raise UsageError(f"rows(by={by!r})", hint=f"by is one of: {', '.join(MapKey)}", slug="measure-argument")
+        key, recording = MapKey(by), self.recording
         traces = {trace.channel.name: trace for trace in recording.traces} if recording is not None else {}
         outer = headline_parts(recording, self.parts) if recording is not None else ()
         chosen = domain or (outer[0].name if outer else "")
@@ -121,7 +120,7 @@ class Measurement:
         trace = traces[chosen]
         errors = live_errors(chosen, stated_gain(recording.metadata, chosen), trace.channel.provenance)
         clock = ClockMap(source=timeline.clock, target=trace.clock)
-        return tuple(map_energy([trace], timeline, clock, errors, request=MapRequest(key=MapKey(by))).rows)
+        return tuple(map_energy([trace], timeline, clock, errors, request=MapRequest(key=key)).rows)
 
     def save(self, output: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the measurement as a bundle, which ``joulemap map`` and the other commands open; returns its path.
@@ -131,146 +130,160 @@ class Measurement:
             SetupError, ReportError: the output cannot be written.
         """
         if self.recording is None or self._session is None:
-            raise UsageError(
+            raise _out_of_order(
                 "there is nothing to save: the measurement has not ended, or recorded nothing",
-                hint="save after the with block",
-                slug="measure-order",
+                "save after the with block",
             )
         return save_measurement(self, self._session.header, Path(output), force=force)
 
     def __enter__(self) -> Self:
         if self._session is not None:
-            raise UsageError(
-                "a measurement measures once", hint="make another with joulemap.measure()", slug="measure-order"
-            )
-        outer = current_sink()
-        if outer is not None and isinstance(_running(), Measurement):
-            raise UsageError(
-                "a measurement is running in this program",
-                hint="name parts of it with joulemap.mark",
-                slug="measure-order",
-            )
-        meters = self._asked["meters"]
-        candidates = find_meters(cast("Sequence[str]", meters))
+            raise _out_of_order("a measurement measures once", "make another with joulemap.measure()")
+        _claim(self)
+        try:
+            self._begin()
+        except BaseException:
+            _release(self)
+            raise
+        return self
+
+    def _begin(self) -> None:
+        request = self._request
+        candidates = find_meters(request.meters)
+        if request.output is not None:  # refused before the work and not after it
+            open_writer(request.output, uuid.uuid4().hex, force=request.force).discard()
         session = SampledSession(
             candidates,
-            rate_hz=cast("float", self._asked["rate_hz"]),
-            priority=cast("Priority", self._asked["priority"]),
-            folder=None if self._output is None else live_folder(self._output),
+            rate_hz=request.rate_hz,
+            priority=request.priority,
+            folder=None if request.output is None else live_folder(request.output),
             live=False,
         )
         try:
             session.start()
             self._sink = session.open_marks()
-            self._owner = os.getpid()
+            if request.baseline_s > 0:
+                self._rest(session)
+            self._outer = current_sink(), os.environ.get(FOLDER_VARIABLE)
+            session.read_now()
         except BaseException:
             session.discard()
             raise
         self._session = session
-        if self._baseline_s > 0:
-            self._rest(session)
-        self._outer = outer, os.environ.get(FOLDER_VARIABLE)
         os.environ[FOLDER_VARIABLE] = str(session.marks_folder)  # processes that the program starts mark there too
         install_sink(self._sink)
-        _set_running(self)
-        session.read_now()
         self._begin_ns = time.monotonic_ns()
         self._end = self._sink.open_stretch(self.name, "run", self._begin_ns)
-        return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         end_ns = time.monotonic_ns()
-        session = self._session
-        if session is None or self._end is None or os.getpid() != self._owner:
+        session, end = self._session, self._end
+        if os.getpid() != self._owner or self._ended:
             return  # a forked child leaves its parent's measurement alone
-        _set_running(None)
-        session.read_now()
-        self._end(end_ns)
+        if session is None or end is None:
+            raise _out_of_order("this measurement was not entered", "write: with joulemap.measure(...) as m:")
+        self._ended = True
+        failed = kind if kind is not None and not issubclass(kind, GeneratorExit) else None
+        try:
+            self._leave(session, end, end_ns)
+            if self._request.baseline_s > 0 and failed is None:
+                self._rest(session)
+            assert self._sink is not None  # made with the session
+            self._sink.close()
+            kept = not sys.is_finalizing() and self._finish(session, failed)
+        except BaseException:
+            session.end() if self._request.output is not None else session.discard()
+            raise
+        session.discard() if kept else session.end()
+
+    def _leave(self, session: SampledSession, end: Callable[[int], None], end_ns: int) -> None:
+        """Ends the stretch; marks go again to where they went before."""
+        _release(self)
         install_sink(self._outer[0])
         if self._outer[1] is None:
             os.environ.pop(FOLDER_VARIABLE, None)
         else:
             os.environ[FOLDER_VARIABLE] = self._outer[1]
+        end(end_ns)
         self.duration_s = (end_ns - self._begin_ns) * 1e-9
         self.windows["run"].append((self._begin_ns, end_ns))
-        if self._baseline_s > 0 and kind is None:
-            self._rest(session)
-        assert self._sink is not None  # made with the session
-        self._sink.close()
-        self._finish(session)
-        if self._output is not None and self.recording is not None and kind is None:
-            self.save(self._output, force=self._force)
-        session.discard()
+        session.read_now()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        _, cancelled = await run_to_its_end(self.__enter__)
+        if cancelled:
+            await run_to_its_end(self.__exit__, asyncio.CancelledError, None, None)
+            raise asyncio.CancelledError
+        return self
 
-    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
-        await asyncio.to_thread(self.__exit__, kind, error, trace)
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        _, cancelled = await run_to_its_end(self.__exit__, kind, error, trace)
+        if cancelled:
+            raise asyncio.CancelledError
 
     def __call__(self, function: _Function) -> _Function:
         """Returns the function measured in each call; its ``measurements`` list has them in order."""
         done: list[Measurement] = []
 
         def begin() -> Measurement:
-            done.append(self._again(function.__qualname__))
+            name = getattr(function, "__qualname__", type(function).__name__)
+            done.append(Measurement(self._request.for_call(name, next(self._calls))))
             return done[-1]
 
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def run_async(*args: Any, **named: Any) -> Any:
-                async with begin():
-                    return await function(*args, **named)
-
-            wrapped: Any = run_async
-        else:
-
-            @functools.wraps(function)
-            def run(*args: Any, **named: Any) -> Any:
-                with begin():
-                    return function(*args, **named)
-
-            wrapped = run
+        wrapped: Any = measure_calls(function, begin)
         wrapped.measurements = done
         return cast("_Function", wrapped)
 
     def __repr__(self) -> str:
-        return f"<Measurement {self.name}: {self.duration_s:.4g} s, {self.energy_j}>"
+        return f"<Measurement {self.name}: {format_duration(self.duration_s)}, {self.energy_j}>"
+
+    def __str__(self) -> str:
+        return render_text(self)
 
     def _repr_html_(self) -> str:
         return render_html(self)
-
-    def _again(self, name: str) -> Measurement:
-        other = Measurement(
-            self.name if self.name != "measured" else name,
-            baseline_s=self._baseline_s,
-            output=self._output,
-            force=self._force,
-        )
-        other._asked = self._asked
-        return other
 
     def _rest(self, session: SampledSession) -> None:
         assert self._sink is not None  # made with the session
         session.read_now()
         begin_ns = time.monotonic_ns()
         end = self._sink.open_stretch("baseline", "baseline", begin_ns)
-        time.sleep(self._baseline_s)
+        time.sleep(self._request.baseline_s)
         end_ns = time.monotonic_ns()
         session.read_now()
         end(end_ns)
         self.windows["baseline"].append((begin_ns, end_ns))
 
-    def _finish(self, session: SampledSession) -> None:
+    def _finish(self, session: SampledSession, failed: type[BaseException] | None) -> bool:
+        """Makes the figures and writes the output; returns whether nothing is left to be saved."""
         try:
             recording = session.stop()
         except JoulemapError as error:
-            self.findings = (Finding(slug="nothing_recorded", severity=Severity.ERROR, message=f"{error.message}"),)
-            return
-        self.recording = recording
+            self._doubt("nothing_recorded", Severity.ERROR, error.message)
+            return True
+        own: tuple[Finding, ...] = ()
+        if self._sink is not None and self._sink.lost:
+            message = f"the disk had no room for {self._sink.lost} marks of this program"
+            own = (Finding(slug="marks_lost", severity=Severity.WARNING, message=message),)
+        if failed is not None:
+            message = f"the block ended by {failed.__name__}: what was measured until then is kept"
+            own = (*own, Finding(slug="block_raised", severity=Severity.WARNING, message=message))
+        self.recording = replace(recording, findings=(*recording.findings, *own))
         self.parts = measure_domains(recording, session.header, self.windows["run"], self.windows["baseline"])
-        self.findings = (*recording.findings, *(f for part in self.parts for f in part.findings))
+        self.findings = (*self.recording.findings, *(f for part in self.parts for f in part.findings))
+        if self._request.output is None:
+            return True
+        try:
+            self.save(self._request.output, force=self._request.force)
+        except JoulemapError as error:
+            message = f"{error.message}; joulemap import {session.folder} -o NAME.jm makes a bundle of it"
+            self._doubt("measurement_unsaved", Severity.WARNING, message)
+            warnings.warn(f"joulemap: {message}", RuntimeWarning, stacklevel=3)
+            return False
+        return True
+
+    def _doubt(self, slug: str, severity: Severity, message: str) -> None:
+        self.findings = (*self.findings, Finding(slug=slug, severity=severity, message=message))
 
     def _of(self, figure: Callable[[Sequence[DomainRuns]], Quantity]) -> Quantity:
         if self.recording is None:
@@ -279,27 +292,76 @@ class Measurement:
 
 
 _state: list[Measurement] = []
+_lock = threading.Lock()
 
 
 def _running() -> Measurement | None:
-    return _state[0] if _state and _state[0]._session is not None else None  # noqa: SLF001  of this module
+    return _state[0] if _state and _state[0]._owner == os.getpid() else None  # noqa: SLF001  of this module
 
 
-def _set_running(measurement: Measurement | None) -> None:
-    _state[:] = [] if measurement is None else [measurement]
+def _claim(measurement: Measurement) -> None:
+    """Notes the measurement as the one that runs.
+
+    Raises:
+        UsageError: another one does (``measure-order``).
+    """
+    with _lock:
+        if _running() is not None:
+            raise _out_of_order("a measurement is running in this program", "name parts of it with joulemap.mark")
+        measurement._owner = os.getpid()  # noqa: SLF001  of this module
+        _state[:] = [measurement]
 
 
+def _release(measurement: Measurement) -> None:
+    with _lock:
+        if measurement in _state:
+            _state.clear()
+
+
+@atexit.register
+def _end_with_the_program() -> None:
+    """Ends what a program leaves running at its end, so that what was measured is not lost."""
+    running = _running()
+    if running is not None and running._session is not None:  # noqa: SLF001  of this module
+        running.__exit__(SystemExit, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def _out_of_order(message: str, hint: str) -> UsageError:
+    return UsageError(message, hint=hint, slug="measure-order")
+
+
+@overload
+def measure(name: _Function) -> _Function: ...
+
+
+@overload
 def measure(
     name: str = "measured",
     *,
-    meters: Sequence[str] = (),
+    meters: str | Sequence[str] = (),
     rate_hz: float = 10.0,
     baseline_s: float = 0.0,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     priority: str = "normal",
-) -> Measurement:
-    """Returns a measurement: a context manager, ``async`` too, and a decorator.
+) -> Measurement: ...
+
+
+def measure(
+    name: Any = "measured",
+    *,
+    meters: str | Sequence[str] = (),
+    rate_hz: float = 10.0,
+    baseline_s: float = 0.0,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    priority: str = "normal",
+) -> Any:
+    """Returns a measurement: a context manager, ``async`` too, and a decorator, with or without parentheses.
 
     Args:
         name: of the stretch.
@@ -310,12 +372,13 @@ def measure(
         force: replace a bundle that is there.
         priority: of the sampling process: ``normal``, ``nice`` or ``realtime``.
 
-    Raises (on entry):
-        SetupError: no meter can be read; the hint is what to do.
-        UsageError: no such meter, or a measurement is running already.
+    Raises:
+        UsageError: an argument that cannot be (``measure-argument``). On entry: no such meter, an output that exists,
+            or a measurement is running already.
+        SetupError: on entry: no meter can be read, or the output cannot be written; the hint is what to do.
     """
-    return Measurement(
-        name,
+    request = MeasureRequest.check(
+        "measured" if callable(name) else name,
         meters=meters,
         rate_hz=rate_hz,
         baseline_s=baseline_s,
@@ -323,3 +386,4 @@ def measure(
         force=force,
         priority=priority,
     )
+    return Measurement(request)(name) if callable(name) else Measurement(request)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
+import subprocess
+import sys
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -62,13 +68,231 @@ def test_an_output_is_written_at_the_end_and_nothing_else_stays(tmp_path: Path) 
     assert m.recording is not None
 
 
-def test_an_exception_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), joulemap.measure(meters=[METER], output=tmp_path / "r.jm") as m:
-        1 / 0  # noqa: B018
-    assert leftovers(tmp_path) == []
-    assert isinstance(m.energy_j, Estimate | Unavailable)
+def fail_after(span_s: float) -> None:
+    time.sleep(span_s)
+    raise ZeroDivisionError
+
+
+def test_an_exception_passes_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    m = joulemap.measure(meters=[METER], output=tmp_path / "r.jm")
+    with pytest.raises(ZeroDivisionError), m:
+        fail_after(0.3)
+    assert leftovers(tmp_path) == ["r.jm"]
+    assert isinstance(m.energy_j, Estimate)
+    assert "block_raised" in {finding.slug for finding in m.findings}
+    assert "ZeroDivisionError" in str(m)
     assert FOLDER_VARIABLE not in os.environ
     assert current_sink() is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "wanted"),
+    [
+        ("rate_hz", float("nan"), "a number from 0.001 to 100000 Hz"),
+        ("rate_hz", 0, "a number from 0.001"),
+        ("rate_hz", "fast", "a number from 0.001"),
+        ("baseline_s", -1, "a number from 0 to 86400 s"),
+        ("baseline_s", float("inf"), "a number from 0 to 86400 s"),
+        ("priority", "urgent", "normal, nice, realtime"),
+        ("meters", [3], "a list of names"),
+        ("meters", 5, "a list of names"),
+        ("meters", [""], "a list of names"),
+        ("output", "", "the path of a bundle"),
+        ("output", 3, "the path of a bundle"),
+        ("output", "a\0b", "the path of a bundle"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused_at_once(argument: str, value: object, wanted: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        joulemap.measure(**cast("Any", {argument: value}))
+    assert caught.value.slug == "measure-argument"
+    assert argument in caught.value.message
+    assert wanted in caught.value.hint
+
+
+def test_one_meter_may_be_given_without_a_list() -> None:
+    with joulemap.measure(meters=METER) as m:
+        time.sleep(0.05)
+    assert list(m.domains) == ["simulated:rail"]
+
+
+def test_an_output_that_exists_or_cannot_be_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "there.jm").write_text("mine")
+    ran = []
+    for output in (tmp_path / "there.jm", tmp_path / "no" / "folder.jm", Path("/dev/null")):
+        with pytest.raises((UsageError, SetupError)), joulemap.measure(meters=[METER], output=output):
+            ran.append(output)
+    assert ran == []
+    assert leftovers(tmp_path) == ["there.jm"]
+    assert (tmp_path / "there.jm").read_text() == "mine"
+
+
+def test_an_output_that_is_taken_meanwhile_fails_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    m = joulemap.measure(meters=[METER], output=tmp_path / "r.jm")
+    m.__enter__()
+    time.sleep(0.3)
+    (tmp_path / "r.jm").write_text("another's")
+    with pytest.warns(RuntimeWarning, match=r"joulemap import .*r\.jm\.live"):
+        m.__exit__(None, None, None)
+    assert "measurement_unsaved" in {finding.slug for finding in m.findings}
+    assert isinstance(m.energy_j, Estimate)
+    assert call("import", tmp_path / "r.jm.live", "-o", tmp_path / "saved.jm", "--quiet").code == 0
+
+
+def test_exits_out_of_order_are_told_or_do_nothing() -> None:
+    with pytest.raises(UsageError, match="not entered"):
+        joulemap.measure(meters=[METER]).__exit__(None, None, None)
+    with joulemap.measure(meters=[METER]) as m:
+        time.sleep(0.05)
+    before = m.energy_j
+    m.__exit__(None, None, None)
+    assert len(m.windows["run"]) == 1
+    assert m.energy_j == before
+
+
+def test_a_function_is_measured_without_parentheses_too() -> None:
+    @joulemap.measure
+    def work() -> int:
+        return 7
+
+    with pytest.raises(SetupError) if not _has_meter() else contextlib.nullcontext():
+        assert work() == 7
+    assert work.__name__ == "work"
+
+
+def _has_meter() -> bool:
+    return call("doctor", "--target", "host", "--json").code == 0
+
+
+def test_what_yields_is_measured_from_its_first_item_to_its_end() -> None:
+    @joulemap.measure(meters=[METER])
+    def tokens() -> Iterator[int]:
+        yield 1
+        time.sleep(0.2)
+        yield 2
+
+    @joulemap.measure(meters=[METER])
+    async def tokens_async() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(0.2)
+        yield 2
+
+    async def collect() -> list[int]:
+        return [token async for token in tokens_async()]
+
+    assert list(tokens()) == asyncio.run(collect()) == [1, 2]
+    for function in (tokens, tokens_async):
+        (m,) = vars(function)["measurements"]
+        assert m.duration_s >= 0.2
+        assert m.energy_j.value == pytest.approx(20.0 * m.duration_s, rel=0.02)
+
+
+def test_every_call_has_an_output_of_its_own(tmp_path: Path) -> None:
+    @joulemap.measure(meters=[METER], output=tmp_path / "r.jm")
+    def work() -> None:
+        time.sleep(0.05)
+
+    work()
+    work()
+    assert leftovers(tmp_path) == ["r-2.jm", "r.jm"]
+
+
+def test_a_task_that_is_cancelled_while_it_enters_leaves_nothing_running() -> None:
+    async def block() -> None:
+        async with joulemap.measure(meters=[METER]):
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(block())
+        await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with joulemap.measure(meters=[METER]) as m:
+            await asyncio.sleep(0.05)
+        assert isinstance(m.energy_j, Estimate)
+
+    asyncio.run(main())
+
+
+def test_a_forked_child_may_measure_itself() -> None:
+    with joulemap.measure(meters=[METER], rate_hz=50.0):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                with joulemap.measure(meters=[METER]) as own:
+                    time.sleep(0.1)
+                code = 0 if isinstance(own.energy_j, Estimate) else 2
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
+PROGRAMS = {
+    "left open": "m = joulemap.measure(meters=['{meter}'], output='r.jm'); m.__enter__(); time.sleep(0.3)",
+    "an exception": (
+        "m = joulemap.measure(meters=['{meter}'], output='r.jm'); m.__enter__(); time.sleep(0.3); sys.exit(3)"
+    ),
+    "a generator that nobody closes": (
+        "def g():\n    with joulemap.measure(meters=['{meter}'], output='r.jm'): yield\n"
+        "kept = g(); next(kept); time.sleep(0.3)"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_the_end_of_the_program_ends_a_measurement_and_keeps_it(what: str, tmp_path: Path) -> None:
+    program = "import sys, time, joulemap\n" + PROGRAMS[what].replace("{meter}", METER)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert leftovers(tmp_path) == ["r.jm"]
+    document = json.loads((tmp_path / "r.jm" / "result.json").read_text())
+    assert document["energy_j"]["value"] > 0
+    assert "block_raised" in {finding["slug"] for finding in document["findings"]}
+
+
+def test_people_read_what_a_figure_is_and_no_digit_too_many() -> None:
+    with joulemap.measure("train", meters=[METER], rate_hz=100.0) as m:
+        for _ in range(2):
+            with joulemap.mark("<step>"):
+                time.sleep(0.1)
+    text, page = str(m), m._repr_html_()
+    for shown in (text, page):
+        assert "rail, simulated" in shown
+        assert "train" in shown
+    assert "&lt;step&gt;" in page
+    assert "<step>" not in page
+    assert next(line.split()[:2] for line in text.splitlines() if "<step>" in line) == ["<step>", "2"]
+    assert str(m.energy_j).endswith("(rail, simulated)")
+    assert len(str(m.energy_j)) < 40
+    assert str(joulemap.measure()).endswith("not available (not_ended)")
+
+
+def test_marks_of_many_names_do_not_keep_the_reader_waiting() -> None:
+    with joulemap.measure(meters=[METER]) as m:
+        for k in range(4000):
+            with joulemap.mark(f"step {k}"):
+                pass
+    assert m.recording is not None
+    assert "4000 names: rows() has them" in str(m)
+    assert "rows() has them" in m._repr_html_()
+
+
+def test_annotations_of_nvtx_become_marks() -> None:
+    nvtx = pytest.importorskip("nvtx")
+    enter, over = nvtx.annotate.__enter__, nvtx.annotate.__call__
+    with joulemap.measure(meters=[METER], rate_hz=50.0) as m, joulemap.adapters.collect_nvtx():
+        with nvtx.annotate("block", color="red"):
+            time.sleep(0.02)
+
+        def work() -> int:
+            return 4
+
+        annotated = nvtx.annotate()(work)
+        assert (annotated(), annotated()) == (4, 4)
+    assert (nvtx.annotate.__enter__, nvtx.annotate.__call__) == (enter, over)
+    assert {row.key: row.count for row in m.rows()} == {"block": 1, "work": 2}
 
 
 def test_each_call_of_a_function_is_measured() -> None:

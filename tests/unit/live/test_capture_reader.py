@@ -62,6 +62,7 @@ def test_a_wrap_adds_the_modulus_and_is_said(tmp_path: Path) -> None:
     recording = read_bytes(capture_bytes(raw), tmp_path)
     np.testing.assert_allclose(only(recording).power_w, 20.0)
     assert slugs(recording) == ["counter_wrapped"]
+    assert "4.295\u2009kJ was added" in recording.findings[0].message
 
 
 def test_readings_that_fail_are_bridged_exactly(tmp_path: Path) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import joulemap
+from joulemap.errors import UsageError
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.live.marks import place_marks, read_marks
 from joulemap.meters.live.marking import Mark, MarkSink, current_sink, install_sink, instant
@@ -256,3 +260,149 @@ def test_the_package_offers_names_late_and_no_others() -> None:
     assert joulemap.mark is Mark
     with pytest.raises(AttributeError, match="nothing_such"):
         joulemap.nothing_such  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.usefixtures("recorded")
+def test_names_that_are_no_text_are_marks_too(tmp_path: Path) -> None:
+    names: list[Any] = [3, 3.5, None, b"x", ("a", 1), ["list"], "\ud800", ""]
+    for name in names:
+        with Mark(name):
+            pass
+    assert sorted(by_name(tmp_path)) == sorted("\ud800" if n == "\ud800" else str(n) for n in names)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_what_yields_is_marked_step_by_step_and_its_caller_is_outside(tmp_path: Path) -> None:
+    @joulemap.mark("items")
+    def items(first: int) -> Generator[int, int, str]:
+        got = yield first
+        try:
+            yield got
+        except KeyError:
+            yield -1
+        return "end"
+
+    stepping = items(1)
+    assert next(stepping) == 1
+    with Mark("caller"):
+        assert stepping.send(5) == 5
+    assert stepping.throw(KeyError()) == -1
+    with pytest.raises(StopIteration) as done:
+        next(stepping)
+    assert done.value.value == "end"
+    found = by_name(tmp_path)
+    assert len(found["items"]) == 4
+    (caller,) = found["caller"]
+    inside = [p for p in found["items"] if caller.start_ns <= p.start_ns <= p.end_ns <= caller.end_ns]
+    assert len(inside) == 1
+    assert {p.track for p in found["items"]} == {caller.track}
+
+
+@pytest.mark.usefixtures("recorded")
+def test_what_yields_is_closed_by_its_caller(tmp_path: Path) -> None:
+    closed = []
+
+    @joulemap.mark("items")
+    def items() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            closed.append("plain")
+
+    @joulemap.mark("async items")
+    async def items_async() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            await asyncio.sleep(0)
+            yield 2
+        finally:
+            closed.append("async")
+
+    async def main() -> list[int]:
+        left = items_async()
+        await left.__anext__()
+        await left.aclose()
+        return [item async for item in items_async()]
+
+    for _ in items():
+        break
+    assert asyncio.run(main()) == [1, 2]
+    assert closed == ["plain", "async", "async"]
+    found = by_name(tmp_path)
+    assert {name: len(pieces) for name, pieces in found.items()} == {"items": 2, "async items": 5}
+
+
+def test_a_mark_over_a_function_needs_a_name() -> None:
+    def double(x: int) -> int:
+        return 2 * x
+
+    marked: Any = joulemap.mark(cast("Any", double))  # @joulemap.mark without a name
+
+    for arguments in ((), (4,), (4, 5)):
+        with pytest.raises(UsageError) as caught:
+            marked(*arguments)
+        assert caught.value.slug == "mark-nameless"
+
+
+def test_an_exit_without_an_entry_does_nothing() -> None:
+    Mark("x").__exit__(None, None, None)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_many_threads_that_find_a_file_full_at_once_lose_nothing(tmp_path: Path) -> None:
+    def work() -> None:
+        for _ in range(SLOTS // 4):
+            with Mark("a"):
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    (table,) = read_marks(tmp_path, FindingLog())
+    assert len(table.words) == 8 * SLOTS
+
+
+def test_a_file_that_others_filled_meanwhile_is_followed_by_another(tmp_path: Path) -> None:
+    sink = MarkSink(tmp_path)
+    full = sink.segment
+    following = sink.grow(full)
+    for _ in range(SLOTS):
+        following[1]()  # claimed by other threads before this one went on
+    room = sink.claim_room(full)
+    assert room is not None
+    assert room[0] is sink.segment[0]
+    assert len(list(tmp_path.glob("*.marks"))) == 3
+    sink.close()
+
+
+def test_a_full_disk_loses_marks_and_never_the_program(tmp_path: Path) -> None:
+    sink = MarkSink(tmp_path)
+    before = current_sink()
+    install_sink(sink)
+    with Mark("known"):
+        pass
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / f"{sink.token}.names").stat().st_size, limits[1]))
+    try:
+        with Mark("new"), Mark("known"):
+            pass
+        for _ in range(SLOTS):
+            with Mark("known"):
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+        install_sink(before)
+        sink.close()
+    found = by_name(tmp_path)
+    assert set(found) == {"known"}
+    assert sink.lost == 4  # one whose name, and three whose place had no room
+    assert len(found["known"]) == SLOTS - 1

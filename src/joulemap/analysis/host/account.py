@@ -25,11 +25,14 @@ from joulemap.records.energy import BudgetLine, EnergyAccount, EnergyGroup, GapE
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.account import EnergyClosure, HostAccount, Reconciliation
 from joulemap.records.host.campaign import LoadKind, OperatorTimes
+from joulemap.units import format_duration
 
 __all__ = ["Measured", "account_host"]
 
 Floats = NDArray[np.float64]
 _GROUP = "g1"
+_APART = 0.2
+"""Share of an inference that may lie between the times of its parts and its own."""
 _DRIFT = 0.02
 """A change of idle power by less than this share of what the load adds is none that matters."""
 
@@ -93,7 +96,7 @@ def account_host(measured: Measured) -> HostAccount:
         budget=tuple(
             BudgetLine(name=t.name, kind=str(t.kind), std_j=t.std, dof=t.dof) for t in fit.base_terms if t.std > 0
         ),
-        findings=(*fit.findings, *drifted),
+        findings=(*fit.findings, *drifted, *_apart(durations_s, fit)),
     )
     return HostAccount(
         account=account,
@@ -144,6 +147,18 @@ def _durations(times: OperatorTimes, latency_s: float) -> Floats:
     return np.asarray(means_s * min(1.0, latency_s / profiled_s), np.float64)
 
 
+def _apart(durations_s: Floats, fit: HostFit) -> tuple[Finding, ...]:
+    """Returns a doubt when the times of operators and gap do not add up to an inference of the windows."""
+    summed_s = float(durations_s.sum()) + fit.gap_s
+    if not durations_s.size or not math.isfinite(summed_s) or abs(summed_s / fit.base_s - 1.0) <= _APART:
+        return ()
+    message = (
+        f"operators and gap take {format_duration(summed_s)} by themselves, an inference"
+        f" {format_duration(fit.base_s)} in the windows: their times are of another moment, with other neighbours"
+    )
+    return (Finding(slug="times_apart", severity=Severity.WARNING, message=message),)
+
+
 def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: float | None) -> tuple[Quantity, ...]:
     """Returns each operator's part of the energy by time alone.
 
@@ -155,6 +170,7 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
         return tuple(Unavailable(reason="time_unknown") for _ in durations_s)
     held_j = fit.base_j - fit.gap_j
     mean_w = fit.base_j / fit.base_s
+    unsure_j = math.hypot(*(t.std for t in (*fit.base_terms, *fit.gap_terms) if t.name in {"noise", "repeats"}))
     reach_w = mean_w - idle_w if idle_w is not None and idle_w < mean_w else mean_w
     provenance = weakest([Provenance.MODELLED, measured.provenance])
     figures: list[Quantity] = []
@@ -163,12 +179,13 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
         if not math.isfinite(duration_s):
             figures.append(Unavailable(reason="time_unknown"))
             continue
-        value_j = held_j * float(duration_s) / total_s
+        share = float(duration_s) / total_s
+        value_j = held_j * share
         power = Term(name="power", std=limit_std(reach_w * float(duration_s)), rectangular=True)
-        clock = Term(name="perturbation", std=value_j * limit_std(abs(fit.overhead or 0.0)))
-        figures.append(
-            estimate(value_j, [power, clock], provenance=provenance, boundary=measured.boundary, monte_carlo=draws)
-        )
+        clock = Term(name="perturbation", std=abs(value_j) * limit_std(abs(fit.overhead or 0.0)))
+        noise = Term(name="noise", std=unsure_j * share)  # of what operators hold at all: the whole less the gap
+        terms = [power, clock, noise]
+        figures.append(estimate(value_j, terms, provenance=provenance, boundary=measured.boundary, monte_carlo=draws))
     return tuple(figures)
 
 

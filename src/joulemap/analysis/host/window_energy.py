@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.records.host.campaign import LoadWindow
 from joulemap.trace import EnergyTrace, KernelKind, integrate_energy
@@ -16,6 +17,7 @@ from joulemap.trace import EnergyTrace, KernelKind, integrate_energy
 __all__ = ["WindowEnergy", "measure_window"]
 
 _LEAST_COVERED = 0.9
+_SHORT = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +27,7 @@ class WindowEnergy:
     Args:
         window: what ran.
         power_w: mean, W.
-        peak_w: highest sample, W.
+        peak_w: highest sample, W; of those that are not much shorter than usual: their power is that of their stamps.
         samples: whole samples inside.
         lost_share: share of them that was lost, 0..1.
     """
@@ -72,7 +74,15 @@ def measure_window(trace: EnergyTrace, window: LoadWindow) -> WindowEnergy | Non
     return WindowEnergy(
         window=window,
         power_w=float(held.energy_j[0]) / covered_s,
-        peak_w=float(np.asarray(trace.power_w[first:last], np.float64).max()),
+        peak_w=_peak_w(np.asarray(trace.power_w[first:last], np.float64), np.diff(edges_ns[first : last + 1])),
         samples=last - first,
         lost_share=1.0 - covered_s / window.duration_s,
     )
+
+
+def _peak_w(power_w: NDArray[np.float64], spans_ns: NDArray[np.int64]) -> float:
+    """Returns the highest power, W, of samples at least half as long as the usual one.
+
+    A reading that was late makes the next sample short, and what little of it is left looks like a peak.
+    """
+    return float(power_w[spans_ns >= _SHORT * np.median(spans_ns)].max())

@@ -55,7 +55,7 @@ def host_options(command: Any) -> Any:
             click.option(
                 "--batch", type=click.IntRange(min=1), metavar="N", help="Host: value of an open first dimension."
             ),
-            click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host: threads of the runtime."),
+            click.option("--threads", type=click.IntRange(1, 1024), metavar="N", help="Host: threads of the runtime."),
             click.option(
                 "--precision",
                 default="",

@@ -21,6 +21,7 @@ from joulemap.formats.ground.values import difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.live.domain import LiveDomain
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
+from joulemap.units import format_si
 
 __all__ = ["CounterReadings", "counter_trace", "still_stretches"]
 
@@ -164,7 +165,7 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
     for row in np.flatnonzero(steps.wrapped & ~lost).tolist():
         log.add(
             "counter_wrapped",
-            f"{readings.channel}: the counter passed its end; {domain.modulus:.12g} was added",
+            f"{readings.channel}: the counter passed its end; {_range(domain)} was added",
             f"{int(edges_ns[row + 1])} ns",
             Severity.INFO,
         )
@@ -270,3 +271,8 @@ def _channel(readings: CounterReadings) -> Channel:
         provenance=domain.provenance,
         kernel=SensorKernel(kind=KernelKind.COUNTER, window_s=0.0),
     )
+
+
+def _range(domain: LiveDomain) -> str:
+    """Returns what a counter holds from end to end, as people read it."""
+    return format_si((domain.modulus or 0.0) * domain.scale, domain.unit)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.uncertainty import Term, estimate, mean_term
-from joulemap.errors import InputError, PowerError
+from joulemap.errors import InputError, PowerError, UsageError
 from joulemap.estimate import Estimate, Quantity, Unavailable
 from joulemap.records.host.request import HostRequest, SessionRequest
 from joulemap.trace import EnergyTrace, integrate_energy
@@ -33,7 +33,7 @@ class GeneratorEnergy:
     """What tokens cost.
 
     Args:
-        per_token_j: whole energy over the number of tokens, J.
+        per_token_j: whole energy over the number of tokens, J; unavailable when the meter is too slow for a call.
         prefill_j: up to the first token, per call, J; unavailable when the meter is too slow for it.
         decode_per_token_j: each token after the first, J; unavailable likewise, or with a single token.
         tokens: per call, mean.
@@ -41,7 +41,7 @@ class GeneratorEnergy:
         calls: that were measured.
     """
 
-    per_token_j: Estimate
+    per_token_j: Quantity
     prefill_j: Quantity
     decode_per_token_j: Quantity
     tokens: float
@@ -53,7 +53,7 @@ def measure_generator(
     generate: Callable[[], Iterable[object]],
     *,
     repeats: int = 5,
-    meters: Sequence[str] = (),
+    meters: str | Sequence[str] = (),
     access: MeterAccess | None = None,
 ) -> GeneratorEnergy:
     """Returns joules per token.
@@ -66,21 +66,29 @@ def measure_generator(
 
     Raises:
         SetupError: no meter can be read (``no-live-meter``).
+        UsageError: fewer than two repeats (``too-few-repeats``).
         InputError: the function yields no token (``no-token``).
         PowerError: nothing was recorded (``capture-empty``).
     """
-    meter = access or open_live_access(
-        HostRequest(session=SessionRequest(model=_NOWHERE), meters=tuple(meters), repeats=max(repeats, 2))
-    )
-    clock = meter.session.now_ns
-    _stamps(generate, clock)
-    meter.session.start()
-    calls: list[NDArray[np.int64]] = []
+    if repeats < 2:
+        raise UsageError(
+            f"repeats={repeats}: two or more calls are needed, to tell their noise",
+            hint="leave repeats out for 5",
+            slug="too-few-repeats",
+        )
+    names_of = (meters,) if isinstance(meters, str) else tuple(meters)
+    meter = access or open_live_access(HostRequest(session=SessionRequest(model=_NOWHERE), meters=names_of))
     try:
-        calls.extend(_stamps(generate, clock) for _ in range(max(repeats, 2)))
-        meter.rest(3.0 * (meter.update_period_s or 0.1))
+        clock = meter.session.now_ns
+        _stamps(generate, clock)
+        meter.session.start()
+        calls: list[NDArray[np.int64]] = []
+        try:
+            calls.extend(_stamps(generate, clock) for _ in range(repeats))
+            meter.rest(3.0 * (meter.update_period_s or 0.1))
+        finally:
+            recording = meter.session.stop()
     finally:
-        recording = meter.session.stop()
         meter.close()
     trace, names, _ = sum_domains(recording)
     return _account(trace, calls, meter, names)
@@ -112,9 +120,10 @@ def _account(
         return estimate(value, [spread, gain], provenance=channel.provenance, boundary=channel.boundary)
 
     slow = Unavailable(reason="meter_too_slow")
+    whole = bool(np.all(ends - starts >= needed_ns))
     decoding = bool(np.all(tokens > 1) and np.all(ends - firsts >= needed_ns))
     return GeneratorEnergy(
-        per_token_j=figure(whole_j / tokens),
+        per_token_j=figure(whole_j / tokens) if whole else slow,
         prefill_j=figure(prefill_j) if bool(np.all(firsts - starts >= needed_ns)) else slow,
         decode_per_token_j=figure((whole_j - prefill_j) / (tokens - 1)) if decoding else slow,
         tokens=float(tokens.mean()),

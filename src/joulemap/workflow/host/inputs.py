@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from joulemap.errors import InputError
 from joulemap.firmware.stages.input_arrays import read_input_arrays
 from joulemap.firmware.stages.seeds import named_stream
+from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.model import HostTensor
 from joulemap.runtimes.base import Arrays
 from joulemap.runtimes.graphs.feeding import fill_shape
 
-__all__ = ["build_inputs"]
+__all__ = ["build_inputs", "doubt_inputs"]
+
+_INPUT_LIMIT_B = 1 << 30
+"""A batch for a machine; a file that says more is taken for a damaged one."""
 
 
 def build_inputs(tensors: Sequence[HostTensor], *, batch: int | None, file: Path | None, seed: int) -> Arrays:
@@ -32,17 +36,35 @@ def build_inputs(tensors: Sequence[HostTensor], *, batch: int | None, file: Path
 
     Raises:
         InputError: the file cannot be read (``input-unreadable``), or the model leaves dimensions open that nothing
-            fills (``open-dimension``), or takes what no array can hold (``input-mismatch``).
+            fills (``open-dimension``), no dimension is as long as the batch (``batch-fixed``), or it takes
+            what no array can hold (``input-mismatch``).
     """
     if file is not None:
-        arrays = read_input_arrays(file)
+        arrays: Arrays = read_input_arrays(file, limit_b=_INPUT_LIMIT_B, bools=True)
         if len(arrays) == len(tensors) == 1 and tensors[0].name not in arrays:
-            return {tensors[0].name: next(iter(arrays.values()))}
-        return arrays
-    return {
-        tensor.name: _draw(tensor, fill_shape(tensor, batch), np.random.default_rng(named_stream(seed, "input", k)))
-        for k, tensor in enumerate(tensors)
-    }
+            arrays = {tensors[0].name: next(iter(arrays.values()))}
+    else:
+        arrays = {
+            tensor.name: _draw(tensor, fill_shape(tensor, batch), np.random.default_rng(named_stream(seed, "input", k)))
+            for k, tensor in enumerate(tensors)
+        }
+    if batch is not None and not any(batch in array.shape for array in arrays.values()):
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
+        raise InputError(
+            f"--batch {batch}: no input has a dimension of that length ({shapes or 'there is none'})",
+            hint="leave --batch out, or export the model with an open first dimension",
+            slug="batch-fixed",
+        )
+    return arrays
+
+
+def doubt_inputs(arrays: Arrays) -> tuple[Finding, ...]:
+    """Returns a doubt about inputs that hold no numbers: times and energies then may not be those of real work."""
+    odd = [name for name, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a.astype(np.float32)).all()]
+    if not odd:
+        return ()
+    message = f"input {', '.join(odd)} holds NaN or infinity: the work may be another than with real values"
+    return (Finding(slug="input_not_finite", severity=Severity.WARNING, message=message),)
 
 
 def _draw(tensor: HostTensor, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.generic]:

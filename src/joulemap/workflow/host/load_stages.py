@@ -12,7 +12,7 @@ from joulemap.records.host.campaign import OperatorTimes, TimeSource
 from joulemap.records.progress import Phase, ProgressUpdate
 from joulemap.runtimes.base import RuntimeSession
 from joulemap.workflow.host.context import Loaded, Ready, Timed, grow
-from joulemap.workflow.host.inputs import build_inputs
+from joulemap.workflow.host.inputs import build_inputs, doubt_inputs
 
 __all__ = ["load_model", "settle", "time_operators"]
 
@@ -36,6 +36,7 @@ def load_model(context: Ready) -> Loaded:
     session = context.runtime.open(request.session, context.access.session.now_ns)
     inputs = build_inputs(session.model.inputs, batch=request.session.batch, file=request.input, seed=request.seed)
     session.feed(inputs)
+    findings = doubt_inputs(inputs)
     series: NDArray[np.float64] = session.run(5)
     while True:
         chunk = session.run(_count(_CHUNK_S, float(np.median(series))))
@@ -43,10 +44,9 @@ def load_model(context: Ready) -> Loaded:
         steadiness = find_steady(series)
         if steadiness.steady or float(series.sum()) > request.warm_up_s:
             break
-    findings: tuple[Finding, ...] = ()
     if not steadiness.steady:
         message = f"latencies still drift by {steadiness.drift:+.1%} after {series.sum():.1f} s of warm-up"
-        findings = (Finding(slug="warm_up_unsettled", severity=Severity.WARNING, message=message),)
+        findings = (*findings, Finding(slug="warm_up_unsettled", severity=Severity.WARNING, message=message))
     latency_s = float(series[steadiness.cut :].mean())
     context.progress(
         ProgressUpdate(

@@ -27,6 +27,7 @@ from joulemap.workflow.record.session import SampledSession
 
 __all__ = ["RecordOutcome", "default_output", "live_folder", "record"]
 
+_INTERRUPTED: Final = 130
 _TICK_S: Final = 0.5
 
 
@@ -166,6 +167,10 @@ class _Runs:
                     break
             if self.request.baseline_s > 0:
                 self._rest(sink, live)
+        except KeyboardInterrupt:
+            if not self.ends:
+                raise
+            self._break_off()
         finally:
             sink.close()
         if self.server is not None:
@@ -179,17 +184,27 @@ class _Runs:
             )
             self.findings.append(Finding(slug="processes_left", severity=Severity.WARNING, message=message))
 
+    def _break_off(self) -> None:
+        """Notes that an interrupt came between the runs: those that have ended are kept."""
+        self.status = self.status or _INTERRUPTED
+        message = f"interrupted after {len(self.ends)} of {self.request.repeats} runs; these are kept"
+        if self.request.baseline_s > 0 and len(self.baselines) < 2:
+            message += ", without the baseline after them"
+        self.findings.append(Finding(slug="record_interrupted", severity=Severity.WARNING, message=message))
+
     def _rest(self, sink: MarkSink, live: LivePower) -> None:
         self.session.read_now()
         begin_ns = time.monotonic_ns()
         end = sink.open_stretch("baseline", "baseline", begin_ns)
         until_ns = begin_ns + round(self.request.baseline_s * 1e9)
-        while (left_s := (until_ns - time.monotonic_ns()) * 1e-9) > 0:
-            time.sleep(min(left_s, _TICK_S))
-            self._tell("baseline", 0, (time.monotonic_ns() - begin_ns) * 1e-9, live)
-        end_ns = time.monotonic_ns()
+        try:
+            while (left_s := (until_ns - time.monotonic_ns()) * 1e-9) > 0:
+                time.sleep(min(left_s, _TICK_S))
+                self._tell("baseline", 0, (time.monotonic_ns() - begin_ns) * 1e-9, live)
+        finally:
+            end_ns = time.monotonic_ns()
+            end(end_ns)
         self.session.read_now()
-        end(end_ns)
         self.baselines.append((begin_ns, end_ns))
 
     def _run_pair(self, number: int, sink: MarkSink, live: LivePower) -> bool:

@@ -71,6 +71,7 @@ class SampledSession:
                 session=uuid.uuid4().hex,
                 file=str(self.folder / CAPTURE_FILE) if capture else "",
                 priority=priority,
+                scratch=str(self.folder) if self._temporary else "",
             )
         except ValueError as error:
             self._discard_temporary()

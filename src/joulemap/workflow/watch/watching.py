@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -59,7 +58,7 @@ class Watch:
 
 
 def describe_domains(domains: Sequence[DomainNow]) -> list[dict[str, object]]:
-    """Returns domains as JSON: null for what is not known."""
+    """Returns domains as JSON: null for what is not known, or no longer."""
     return [
         {
             "name": domain.name,
@@ -67,13 +66,14 @@ def describe_domains(domains: Sequence[DomainNow]) -> list[dict[str, object]]:
             "boundary": None if domain.domain.boundary is None else str(domain.domain.boundary),
             "provenance": str(domain.domain.provenance),
             **_figures(domain),
+            "age_s": domain.stale_s if domain.known else None,
         }
         for domain in domains
     ]
 
 
 def _figures(domain: DomainNow) -> dict[str, object]:
-    value = domain.power_w if math.isfinite(domain.power_w) else None
+    value = domain.power_w if domain.known and not domain.stale else None
     if domain.domain.reading is DomainReading.SIGNAL:
         return {"value": value, "unit": domain.domain.unit}
-    return {"power_w": value, "energy_j": domain.energy_j if value is not None else None}
+    return {"power_w": value, "energy_j": domain.energy_j if domain.known else None, "lost_s": domain.lost_s}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,20 @@ def test_a_window_holds_power_times_time_and_shifts_with_the_sensors_delay() -> 
     moved = measure_window(make_trace(power_w, kernel=late), window(0.4, 0.8))
     assert moved is not None
     assert moved.power_w == pytest.approx(12.0)
+
+
+def test_the_peak_is_not_that_of_a_sample_cut_short_by_a_late_reading() -> None:
+    spans_ns = np.full(60, 10_000_000)
+    spans_ns[20], spans_ns[21] = 18_000_000, 2_000_000  # the reading between came late: its energy is the next one's
+    power_w = np.full(60, 20.0)
+    power_w[21] = 37.0
+    power_w[40] = 23.0
+    even = make_trace(power_w)
+    edges_ns = np.concatenate([[0], np.cumsum(spans_ns)])
+    trace = replace(even, start_ns=0, period_s=None, edges_ns=edges_ns)
+    found = measure_window(trace, window(0.0, 0.6))
+    assert found is not None
+    assert found.peak_w == pytest.approx(23.0)
 
 
 def test_a_window_that_was_not_seen_has_no_energy() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from joulemap.errors import PowerError
+from joulemap.estimate import Provenance
 from joulemap.meters.live.drivers.device import amdsmi, nvml
 from joulemap.meters.live.ground.pci import AMD, NVIDIA, has_display_device
 from joulemap.meters.live.kit.nvml_stub import NVML_STUB_VARIABLE, build_nvml_stub, write_nvml_devices
@@ -30,7 +31,7 @@ P100 = {"uuid": "GPU-44", "name": "Tesla P100", "arch": 4, "mw": 130_000}
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("ziglang", reason="the stand-in for NVML is compiled with zig")
-    return build_nvml_stub(tmp_path_factory.mktemp("nvml"))
+    return build_nvml_stub(tmp_path_factory.mktemp("nvml"), marked=False)  # labels of the maker's own are tested
 
 
 class Gpus:
@@ -241,3 +242,15 @@ print(json.dumps([
         *(2, "GPU-11", "NVIDIA H100 PCIe", 250_000, [[186, 0, 250_000], [185, 0, 250_000]], 3),
         *(55, 1755, 61, 9, [87_500, 350_000], [0, 0], True, 0),
     ]
+
+
+def test_nothing_of_the_stand_in_that_is_shipped_passes_for_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ziglang", reason="the stand-in for NVML is compiled with zig")
+    monkeypatch.setenv(NVML_STUB_VARIABLE, str(tmp_path / "devices.txt"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    found = Gpus(build_nvml_stub(tmp_path), tmp_path / "devices.txt")
+    found.write(H100)
+    (candidate,) = found.find()
+    assert {domain.provenance for domain in named(candidate).values()} == {Provenance.SIMULATED}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import math
+import os
 import threading
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from joulemap.meters.live.base import LiveMeter
 from joulemap.meters.live.discovery import discover, find_meters
 from joulemap.meters.live.drivers.device.android import AndroidMeter
 from joulemap.meters.live.drivers.host.powermetrics import PowermetricsMeter
+from joulemap.meters.live.drivers.virtual import replay
 from joulemap.meters.live.drivers.virtual.replay import ReplayMeter
 from joulemap.meters.live.drivers.virtual.simulated import SimulatedLiveMeter
 from joulemap.meters.live.ground.cpu_load import CpuLoad
@@ -562,3 +564,10 @@ def test_without_a_name_no_counter_is_read_by_two_roads(tmp_path: Path) -> None:
     assert "powercap" in names
     assert not names & {"perf_event", "hwmon:amd_energy"}
     assert [candidate.name for candidate in find_meters(["hwmon"], options=options)] == ["hwmon:amd_energy"]
+
+
+def test_a_device_or_a_pipe_is_not_replayed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")  # reading either would never end
+    for path in (tmp_path / "pipe.csv", Path("/dev/zero")):
+        (candidate,) = replay.discover_meters({"file": str(path)})
+        assert "no regular file" in candidate.problem

@@ -232,3 +232,10 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *
     *reasons = d->reasons;
     return OK;
 }
+
+#ifndef JOULEMAP_UNMARKED
+/* The mark by which a reader knows that nothing here is measured. */
+int joulemapNothingIsMeasured(void) {
+    return 1;
+}
+#endif

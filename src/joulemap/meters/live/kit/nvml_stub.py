@@ -17,8 +17,13 @@ NVML_STUB_VARIABLE = "JOULEMAP_NVML_STUB"
 """Environment variable that names the file of devices; the library reads it."""
 
 
-def build_nvml_stub(folder: Path) -> Path:
+def build_nvml_stub(folder: Path, *, marked: bool = True) -> Path:
     """Returns the shared library, compiled into the folder.
+
+    Args:
+        folder: is there.
+        marked: it bears a mark by which what is read from it is labelled simulated; without one it passes for the
+            maker's own, which only a test of the labels should want.
 
     Raises:
         SetupError: there is no compiler (``missing-extra``), or it failed (``kit-failed``).
@@ -27,7 +32,20 @@ def build_nvml_stub(folder: Path) -> Path:
         raise SetupError("ziglang is not installed", hint="pip install 'joulemap[virtual]'", slug="missing-extra")
     target = folder / "libnvidia-ml.so.1"
     with as_file(files("joulemap.meters.live.kit") / "nvml_stub.c") as source:
-        command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-O1", "-o", str(target), str(source)]
+        mark = () if marked else ("-DJOULEMAP_UNMARKED",)
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            *mark,
+            "-o",
+            str(target),
+            str(source),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SetupError(

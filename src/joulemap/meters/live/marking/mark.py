@@ -7,13 +7,14 @@ context, so tasks that take turns on one thread do not become each other's paren
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from threading import get_ident
 from time import monotonic_ns
 from typing import Any, Final, Self, TypeVar, cast
 
+from joulemap.errors import UsageError
+from joulemap.meters.live.marking.calls import mark_calls
 from joulemap.meters.live.marking.sink import LIVE, Segment, current_sink
 from joulemap.records.live.mark_layout import END, NAME, PARENT, THREAD
 
@@ -38,24 +39,29 @@ class Mark:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._words: memoryview | None = None
 
     def __enter__(self) -> Self:
         segment = _LIVE.segment
         if segment is None:
             segment = _find_segment()
             if segment is None:
-                self._words: memoryview | None = None
                 return self
         words, claim, base, names = segment
         try:
             at = claim()
         except StopIteration:
-            words, claim, base, names = _find_room(segment)
-            at = claim()
+            room = _find_room(segment)
+            if room is None:
+                return self
+            words, base, names, at = room
         try:
             words[at + NAME] = names[self.name]
-        except KeyError:
-            words[at + NAME] = _intern(self.name)
+        except (KeyError, TypeError):  # new, or no text
+            number = _intern(self.name)
+            if number is None:
+                return self
+            words[at + NAME] = number
         outer = _around.get()
         words[at + PARENT] = outer
         if outer < 0:
@@ -70,27 +76,23 @@ class Mark:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         words = self._words
         if words is not None:
+            self._words = None
             words[self._at + END] = monotonic_ns()
             _around.set(self._outer)
 
-    def __call__(self, function: _Function) -> _Function:
-        """Returns the function with this mark around each of its calls."""
-        name = self.name
-        if inspect.iscoroutinefunction(function):
+    def __call__(self, function: _Function = cast("Any", None), *_: object, **__: object) -> _Function:  # noqa: B008
+        """Returns the function with this mark around each of its calls; of one that yields, around each step of it.
 
-            @functools.wraps(function)
-            async def run_async(*args: Any, **named: Any) -> Any:
-                with Mark(name):
-                    return await function(*args, **named)
-
-            return cast("_Function", run_async)
-
-        @functools.wraps(function)
-        def run(*args: Any, **named: Any) -> Any:
-            with Mark(name):
-                return function(*args, **named)
-
-        return cast("_Function", run)
+        Raises:
+            UsageError: ``@joulemap.mark`` was written without a name (``mark-nameless``).
+        """
+        if callable(self.name) or not callable(function):
+            raise UsageError(
+                "a mark over a function has a name",
+                hint='write @joulemap.mark("name") over the function',
+                slug="mark-nameless",
+            )
+        return cast("_Function", mark_calls(function, functools.partial(Mark, self.name)))
 
 
 def instant(name: str) -> None:
@@ -105,11 +107,13 @@ def _find_segment() -> Segment | None:
     return None if sink is None else sink.segment
 
 
-def _find_room(full: Segment) -> Segment:
+def _find_room(full: Segment) -> tuple[memoryview, int, dict[str, int], int] | None:
+    """Returns words, base, names and a free place, after a segment was found full; None when there is no room."""
     sink = current_sink()
-    return full if sink is None else sink.grow(full)
+    return None if sink is None else sink.claim_room(full)
 
 
-def _intern(name: str) -> int:
+def _intern(name: object) -> int | None:
+    """Returns the id of a name that is new, or of what is no text; None when there is no room for it."""
     sink = current_sink()
-    return 0 if sink is None else sink.intern(name)
+    return None if sink is None else sink.try_intern(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import mmap
@@ -11,12 +12,15 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic_ns
 from typing import Final
 
 from joulemap.records.live.mark_layout import END, FOLDER_VARIABLE, NAME, PARENT, SLOTS, START, THREAD, WORDS
 
 __all__ = ["LIVE", "MarkSink", "Segment", "current_sink", "install_sink"]
 
+_RETRY_NS: Final = 500_000_000
+"""A full disk is asked again no sooner: the program under test must not spend its time on that."""
 _SIZE_B: Final = SLOTS * WORDS * 8
 _serials: Final = itertools.count(1)
 
@@ -31,6 +35,8 @@ class MarkSink:
         folder: is there.
         kind: of names that are interned without one.
 
+    ``lost`` counts marks for which the disk had no room.
+
     Raises:
         OSError: the folder cannot be written.
     """
@@ -40,11 +46,13 @@ class MarkSink:
         self.kind = kind
         self.pid = os.getpid()
         self.names: dict[str, int] = {}
-        self._token = f"{self.pid}-{uuid.uuid4().hex[:8]}"
+        self.lost = 0
+        self._retry_ns = 0
+        self.token = f"{self.pid}-{uuid.uuid4().hex[:8]}"
         self._files = 0
         self._lock = threading.Lock()
         self._table = os.open(
-            folder / f"{self._token}.names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            folder / f"{self.token}.names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
         )
         self.serial = next(_serials) << 48  # places of two sinks of one process never meet
         program = Path(sys.argv[0] if sys.argv else "").name
@@ -65,12 +73,14 @@ class MarkSink:
         """Writes a mark from outside the program under test, open; what comes back ends it at an instant, ns."""
         number = self.intern(name, kind)
         segment = self.segment
+        words = segment[0]
         try:
             at = segment[1]()
         except StopIteration:
-            segment = self.grow(segment)
-            at = segment[1]()
-        words = segment[0]
+            room = self.claim_room(segment)
+            if room is None:
+                return _ignore
+            words, _, _, at = room
         words[at + NAME], words[at + PARENT], words[at + THREAD] = number, -1, 0
         words[at + START] = start_ns
 
@@ -78,6 +88,38 @@ class MarkSink:
             words[at + END] = end_ns
 
         return end
+
+    def claim_room(self, full: Segment) -> tuple[memoryview, int, dict[str, int], int] | None:
+        """Returns words, base, names and a free place, after a segment was found full.
+
+        None when the disk has no room for another: the mark is lost and counted, the program goes on.
+        """
+        while True:  # other threads may fill what has just been made
+            if self.segment is full and monotonic_ns() < self._retry_ns:
+                self.lost += 1
+                return None
+            try:
+                full = self.grow(full)
+            except OSError:
+                self._retry_ns = monotonic_ns() + _RETRY_NS
+                self.lost += 1
+                return None
+            words, claim, base, names = full
+            try:
+                return words, base, names, claim()
+            except StopIteration:
+                continue
+
+    def try_intern(self, name: object) -> int | None:
+        """Returns the id of a name, of anything as its text; None when there is no room to write it: the mark is lost.
+
+        What was claimed for such a mark has no start, and is no mark to a reader.
+        """
+        try:
+            return self.intern(name if isinstance(name, str) else str(name))
+        except OSError:
+            self.lost += 1
+            return None
 
     def grow(self, full: Segment) -> Segment:
         """Returns a segment with room, after one was found full."""
@@ -97,10 +139,13 @@ class MarkSink:
 
     def _say(self, value: object) -> None:
         if self._table >= 0:
-            os.write(self._table, json.dumps(value).encode() + b"\n")
+            line, size_b = json.dumps(value).encode() + b"\n", os.fstat(self._table).st_size
+            if os.write(self._table, line) < len(line):  # half a line would spoil the next one too
+                os.ftruncate(self._table, size_b)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> Segment:
-        path = self.folder / f"{self._token}-{self._files}.marks"
+        path = self.folder / f"{self.token}-{self._files}.marks"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             if hasattr(os, "posix_fallocate"):
@@ -108,11 +153,18 @@ class MarkSink:
             else:
                 os.ftruncate(descriptor, _SIZE_B)
             words = memoryview(mmap.mmap(descriptor, _SIZE_B)).cast("q")
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
         finally:
             os.close(descriptor)
         base = self.serial + self._files * SLOTS * WORDS
         self._files += 1
         return words, iter(range(0, SLOTS * WORDS, WORDS)).__next__, base, self.names
+
+
+def _ignore(_end_ns: int) -> None:
+    """Ends a mark for which there was no room."""
 
 
 class _Live:

@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -37,6 +38,8 @@ from joulemap.records.live.capture_layout import OWNER_LOST, BlockKind, encode_b
 
 __all__ = ["main"]
 
+_GOING: Final = 40
+_GOING_S: Final = 0.05
 _RING_S: Final = 8.0
 _FIRST_WRITE_S: Final = 10.0
 _UPDATE_SHARE: Final = 4  # readings per update of the source: where it changes is then known to a quarter
@@ -57,6 +60,14 @@ class _OwnerTime:
     @staticmethod
     def sleep_ns(span_ns: int) -> None:
         time.sleep(span_ns * 1e-9)
+
+    def clear_away(self, folder: str) -> None:
+        """Removes a folder of an owner that is gone; what closed its pipe a moment ago may still be ending."""
+        for _ in range(_GOING if folder and self.ended_by == OWNER_LOST else 0):
+            if os.getppid() != self._parent:
+                shutil.rmtree(folder, ignore_errors=True)
+                return
+            time.sleep(_GOING_S)
 
     def listen(self, span_ns: int) -> Iterable[Command]:
         """Returns what the owner says within that time; looks for the owner itself at least every half second."""
@@ -171,6 +182,7 @@ def _run(plan: SamplingPlan) -> None:
     for stream in capture.streams:
         if not stream.threaded:
             stream.close()
+    owner.clear_away(plan.scratch)
 
 
 def _open_streams(plan: SamplingPlan, capture: _Capture) -> CaptureHeader:

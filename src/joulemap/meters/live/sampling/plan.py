@@ -49,6 +49,7 @@ class SamplingPlan:
         flush_s: longest time that a sample stays in memory, s.
         ring_fd: descriptor of the shared memory that live readers map; -1 for none.
         parent: process id of the owner: the sampler ends when it is gone.
+        scratch: folder that is the owner's alone and of no use without it; removed when the owner is gone.
     """
 
     meters: tuple[NamedMeter, ...]
@@ -59,10 +60,11 @@ class SamplingPlan:
     flush_s: float = 0.25
     ring_fd: int = -1
     parent: int = 0
+    scratch: str = ""
 
     def __post_init__(self) -> None:
         if not (self.meters and 0 < self.rate_hz <= 1e5 and 0 < self.flush_s <= 1.0):
-            raise ValueError(f"a plan needs meters, a rate in (0, 100000] Hz and a flush within 1 s, got {self}")
+            raise ValueError("a plan needs meters, a rate in (0, 100000] Hz and a flush within 1 s")
 
     def to_line(self) -> str:
         """Returns the plan as one line."""
@@ -80,6 +82,7 @@ class SamplingPlan:
                     "flush_s": self.flush_s,
                     "ring_fd": self.ring_fd,
                     "parent": self.parent,
+                    "scratch": self.scratch,
                 }
             )
             + "\n"
@@ -105,4 +108,5 @@ class SamplingPlan:
             flush_s=told["flush_s"],
             ring_fd=told["ring_fd"],
             parent=told["parent"],
+            scratch=told["scratch"],
         )

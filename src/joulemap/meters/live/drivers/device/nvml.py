@@ -252,7 +252,7 @@ def _list_readings(library: Nvml, device: Any) -> tuple[_Reading, ...]:
             reading=DomainReading.ENERGY_COUNTER if energy else DomainReading.POWER,
             unit="J" if energy else "W",
             scale=1e-3,
-            provenance=Provenance.MEASURED_COUNTER if energy else Provenance.MEASURED_SAMPLED,
+            provenance=_provenance(library, Provenance.MEASURED_COUNTER if energy else Provenance.MEASURED_SAMPLED),
             boundary=Boundary.BOARD,
             largest_w=largest_w,
             window_s=window_s,
@@ -268,6 +268,11 @@ def _list_readings(library: Nvml, device: Any) -> tuple[_Reading, ...]:
         add("power", plain_mw, _plain_window_s(library, device, name))
     add("power_average", average_mw, 1.0)
     return (*found, *_list_signals(library, device))
+
+
+def _provenance(library: Nvml, measured: Provenance) -> Provenance:
+    """Returns what kind of figure it is: nothing of the test kit's stand-in is measured."""
+    return Provenance.SIMULATED if library.made_up else measured
 
 
 def _plain_window_s(library: Nvml, device: Any, name: str) -> float | None:
@@ -304,7 +309,7 @@ def _list_signals(library: Nvml, device: Any) -> list[_Reading]:
                 reading=DomainReading.SIGNAL,
                 unit=unit,
                 scale=scale,
-                provenance=Provenance.MEASURED_SAMPLED,
+                provenance=_provenance(library, Provenance.MEASURED_SAMPLED),
                 source="NVML",
             ),
             read=read,

@@ -181,6 +181,8 @@ _FIX = "give a CSV file with the columns time_s and power_w, or a bundle with tr
 def _read_csv(path: Path) -> _Track:
     times: list[float] = []
     values: list[float] = []
+    if path.exists() and not path.is_file():  # a device or a pipe may never end
+        raise ValueError("it is no regular file")
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
         columns = rows.fieldnames or ()
