@@ -61,8 +61,6 @@ _UNMEASURED = PowerError.exit_code
 )
 @click.option(
     "--server",
-    default="",
-    show_default=False,
     metavar="URL",
     help="Metrics of a server that the command loads (Prometheus text): joules per request, inference, token.",
 )
@@ -90,7 +88,7 @@ def command(  # noqa: PLR0913  one argument a flag
     measure_overhead: bool,
     priority: str,
     headline: tuple[str, ...],
-    server: str,
+    server: str | None,
     counts: tuple[str, ...],
     keep_capture: bool,
 ) -> int:
@@ -116,7 +114,7 @@ def command(  # noqa: PLR0913  one argument a flag
         force=force,
         keep=keep_capture,
         headline=headline,
-        server=server,
+        server=server or "",
         counted=dict(parse_count(text) for text in counts),
     )
     line = _Line(invocation)

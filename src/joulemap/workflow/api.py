@@ -72,7 +72,7 @@ class Measurement:
 
     @property
     def energy_j(self) -> Quantity:
-        """Energy of the domains that no other contains, J; of one boundary, else unavailable."""
+        """Energy of the domains that no other contains, J; of several boundaries those of the widest."""
         return self._of(estimate_energy)
 
     @property

@@ -18,6 +18,8 @@ import pytest
 import joulemap
 from joulemap.errors import SetupError, UsageError
 from joulemap.estimate import Estimate, Unavailable
+from joulemap.meters.live.ground.waves import PowerWave
+from joulemap.meters.live.kit import FakeTree, TreePlan
 from joulemap.meters.live.marking import current_sink
 from joulemap.records.live.mark_layout import FOLDER_VARIABLE
 from program import call, leftovers
@@ -322,6 +324,17 @@ def test_async_code_is_measured_as_a_block_and_as_a_function() -> None:
     (measured,) = work.measurements  # type: ignore[attr-defined]
     assert [row.key for row in measured.rows()] == ["inside"]
     assert isinstance(asyncio.run(main()).energy_j, Estimate)
+
+
+def test_of_a_package_and_its_memory_the_package_is_the_headline_and_said() -> None:
+    with FakeTree(TreePlan(wave=PowerWave(mean_w=60.0))) as tree:
+        with joulemap.measure(meters=[f"powercap:root={tree.root},proc={tree.root}"], rate_hz=50.0) as m:
+            time.sleep(0.4)
+        assert isinstance(m.energy_j, Estimate)
+        assert m.energy_j == m.domains["powercap:package-0"]
+        said = [finding for finding in m.findings if finding.slug == "domains_chosen"]
+        assert len(said) == 1
+        assert "package-0/dram" in said[0].message
 
 
 def test_one_measurement_runs_at_a_time_and_once() -> None:

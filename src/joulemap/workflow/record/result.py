@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -35,11 +36,24 @@ SCOPE: Final = "whole domain: everything that it fed while the command ran, othe
 
 
 def measure_domains(
-    recording: Recording, header: CaptureHeader, runs: Sequence[Window], baselines: Sequence[Window]
+    recording: Recording,
+    header: CaptureHeader,
+    runs: Sequence[Window],
+    baselines: Sequence[Window],
+    *,
+    explain: bool = True,
 ) -> tuple[DomainRuns, ...]:
-    """Returns what every domain drew in the runs, in the order of the traces."""
+    """Returns what every domain drew in the runs, in the order of the traces.
+
+    Args:
+        recording: of the capture.
+        header: of the capture.
+        runs: begin and end of each.
+        baselines: begin and end of each.
+        explain: the first domain of :func:`headline_parts` says what these leave out.
+    """
     declared = {name: domain for name, domain, _ in _declared(header)}
-    return tuple(
+    parts = tuple(
         measure_runs(
             trace,
             runs,
@@ -50,6 +64,11 @@ def measure_domains(
             update_s=declared[trace.channel.name].update_period_s or 0.0,
         )
         for trace in recording.traces
+    )
+    headline = headline_of(recording, parts)
+    said = tuple(_explain(headline)) if explain else ()
+    return tuple(
+        replace(part, findings=(*part.findings, *said)) if part.name in headline.domains[:1] else part for part in parts
     )
 
 
@@ -77,7 +96,7 @@ def describe_record(
     """
     runs = [(end.start_ns, end.end_ns) for end in recorded.ends]
     recording = recorded.recording
-    parts = measure_domains(recording, header, runs, recorded.baselines) if runs else ()
+    parts = measure_domains(recording, header, runs, recorded.baselines, explain=False) if runs else ()
     headline = headline_of(recording, parts, recorded.headline)
     by_name = {part.name: part for part in parts}
     chosen = [by_name[name] for name in headline.domains]
@@ -161,7 +180,7 @@ def _explain(headline: Headline) -> list[Finding]:
         message = (
             f"the headline is {', '.join(headline.domains)}: the widest boundary that was measured"
             f" ({headline.boundary}); {', '.join(headline.left_out)} feed something else and are not added,"
-            " --headline sum adds them"
+            " record --headline sum adds them"
         )
         said.append(Finding(slug="domains_chosen", severity=Severity.INFO, message=message))
     if "+" in headline.boundary:
@@ -265,7 +284,7 @@ def _describe_overhead(recorded: Recorded, parts: Sequence[DomainRuns], header: 
     windows = [(end.start_ns, end.end_ns) for end in recorded.plain[:pairs]]
     counters = {name for name, domain, _ in _declared(header) if domain.reading is DomainReading.ENERGY_COUNTER}
     energy_rel: dict[str, object] = {}
-    plain = measure_domains(recorded.recording, header, windows, ()) if windows else ()
+    plain = measure_domains(recorded.recording, header, windows, (), explain=False) if windows else ()
     for with_it, without in zip(parts, plain, strict=False):
         if with_it.name in counters:
             rows = np.isfinite(with_it.energy_j[:pairs]) & np.isfinite(without.energy_j[:pairs])
