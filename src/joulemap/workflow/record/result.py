@@ -274,6 +274,8 @@ def _describe_sampler(metadata: Mapping[str, str]) -> dict[str, object]:
 def _describe_overhead(recorded: Recorded, parts: Sequence[DomainRuns], header: CaptureHeader) -> dict[str, object]:
     """Returns what sampling changes: the mean of the log ratios of neighbouring runs, sampled to not sampled.
 
+    A counter counts on while nothing is sampled: read before and after, it tells what a run drew meanwhile.
+
     References:
         METHODS 2 (paired log ratios; a common gain cancels).
     """
@@ -284,9 +286,12 @@ def _describe_overhead(recorded: Recorded, parts: Sequence[DomainRuns], header: 
     windows = [(end.start_ns, end.end_ns) for end in recorded.plain[:pairs]]
     counters = {name for name, domain, _ in _declared(header) if domain.reading is DomainReading.ENERGY_COUNTER}
     energy_rel: dict[str, object] = {}
-    plain = measure_domains(recorded.recording, header, windows, (), explain=False) if windows else ()
-    for with_it, without in zip(parts, plain, strict=False):
-        if with_it.name in counters:
+    through = recorded.through or recorded.recording
+    measured = measure_domains(through, header, windows, (), explain=False) if windows else ()
+    plain = {part.name: part for part in measured}
+    for with_it in parts:
+        without = plain.get(with_it.name)
+        if with_it.name in counters and without is not None:
             rows = np.isfinite(with_it.energy_j[:pairs]) & np.isfinite(without.energy_j[:pairs])
             figures = with_it.energy_j[:pairs][rows].tolist(), without.energy_j[:pairs][rows].tolist()
             energy_rel[with_it.name] = _relative(*figures).to_json()
