@@ -302,6 +302,30 @@ def test_overhead_is_told_with_its_interval(tmp_path: Path) -> None:
     assert "simulated:rail" in overhead["energy_rel"]
 
 
+def test_pauses_of_the_sampling_are_told_once_and_are_no_fault(tmp_path: Path) -> None:
+    """The counter passes its end in every pause, and a limit is declared that would let it do so six times."""
+    meter = "simulated:mean_w=65,swing_w=30,period_s=0.5,shape=square,modulus_j=60"
+    done = record(
+        *("--meter", meter, "--baseline", "0.5", "--repeats", "3", "--measure-overhead", "--json", "-o", "r.jm"),
+        *("--", "sleep", "1"),
+        cwd=tmp_path,
+    )
+    document = document_of(done)
+    assert done.returncode == 0, done.stderr
+    told = [f for f in document["findings"] if f["slug"] == "sampling_paused"]
+    assert [f["severity"] for f in told] == ["info"]
+    assert "paused 3 times" in told[0]["message"]
+    faults = {"counter_lost", "time_gap", "samples_lost", "run_samples_lost", "meter_frozen"}
+    assert not faults & {f["slug"] for f in document["findings"]}
+    assert document["overhead"]["energy_rel"]["simulated:rail"]["value"] is not None
+    mapped = call("map", tmp_path / "r.jm", "--json").json
+    assert not faults & {f["slug"] for f in mapped["findings"]}
+    assert [f["slug"] for f in mapped["findings"]].count("sampling_paused") == 1
+    runs_s = sum(run["duration_s"] for run in document["runs"])
+    counted_s = mapped["total_j"]["value"] / mapped["power_w"]["value"]
+    assert counted_s < mapped["duration_s"] - 0.9 * runs_s  # the runs without sampling are in no figure
+
+
 def test_a_slow_power_sensor_has_shown_a_run_before_sampling_pauses(tmp_path: Path) -> None:
     meter = "simulated:mean_w=20,swing_w=3,period_s=3,shape=sine,reading=power,update_s=0.4"
     done = record(

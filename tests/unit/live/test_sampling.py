@@ -117,7 +117,14 @@ def stream_of(meter: Meter, clock: Clock, *, every: int = 1, reopen: Callable[[M
     )
 
 
-def sample(meter: Meter, clock: Clock, *, period_ns: int = 10 * MS, **given: object) -> tuple[SampleRows, list[int]]:
+def sample(
+    meter: Meter,
+    clock: Clock,
+    *,
+    period_ns: int = 10 * MS,
+    paused: Callable[[int, int | None], None] = lambda _begin, _end: None,
+    **given: object,
+) -> tuple[SampleRows, list[int]]:
     stream = stream_of(meter, clock, **given)  # type: ignore[arg-type]
     answers: list[int] = []
     rows: list[SampleRows] = []
@@ -135,6 +142,7 @@ def sample(meter: Meter, clock: Clock, *, period_ns: int = 10 * MS, **given: obj
         flush_ns=50 * MS,
         answered=answers.append,
         resting_ns=100 * MS,
+        paused=paused,
     )
     loop.run()
     joined = SampleRows(
@@ -180,6 +188,37 @@ def test_a_pause_reads_seldom_and_a_resume_goes_on() -> None:
     assert (rows.tick[paused] == EXTRA_TICK).all()
     assert (rows.tick[rows.stamp_ns > 10**9 + 760 * MS] != EXTRA_TICK).sum() > 20
     assert len(answers) == 2
+
+
+def test_a_pause_is_told_at_its_begin_and_at_its_end() -> None:
+    clock = Clock(
+        commands={
+            10**9 + 200 * MS: [Command.PAUSE],
+            10**9 + 300 * MS: [Command.PAUSE, Command.READ],
+            10**9 + 750 * MS: [Command.RESUME],
+            10**9 + 800 * MS: [Command.RESUME],
+        }
+    )
+    told: list[tuple[int, int | None]] = []
+    rows, answers = sample(Meter(clock, float), clock, paused=lambda begin, end: told.append((begin, end)))
+    begin_ns, end_ns = 10**9 + 200 * MS, 10**9 + 750 * MS
+    assert told == [(begin_ns, None), (begin_ns, end_ns)]
+    assert {begin_ns, end_ns} <= set(rows.stamp_ns.tolist())
+    assert len(answers) == 5
+
+
+def test_counters_are_read_in_a_pause_whatever_the_owner_says_and_how_coarsely_it_is_heard() -> None:
+    class Coarse(Clock):
+        """Hears in whole milliseconds, and so ends a little early."""
+
+        def listen(self, span_ns: int) -> Iterable[Command]:
+            return super().listen(max(span_ns - 999_999, 0))
+
+    said = {10**9 + at * MS: [Command.READ] for at in range(230, 740, 30)}
+    clock = Coarse(commands={10**9 + 200 * MS: [Command.PAUSE], **said, 10**9 + 750 * MS: [Command.RESUME]})
+    rows, answers = sample(Meter(clock, float), clock)
+    paused = (rows.stamp_ns > 10**9 + 201 * MS) & (rows.stamp_ns < 10**9 + 749 * MS)
+    assert int(paused.sum()) - (len(answers) - 2) == 5  # each 100 ms, besides those that were asked for
 
 
 def test_the_last_reading_is_taken_when_it_stops() -> None:
@@ -581,5 +620,7 @@ def test_a_process_reads_when_asked_and_ends_when_told(tmp_path: Path) -> None:
     assert end.status == 0
     assert end.told["reason"] == "stopped"
     assert not Path(f"/proc/{pid}").exists()
-    assert read_capture(file, FindingLog()).ended
+    capture = read_capture(file, FindingLog())
+    assert capture.ended
+    assert len(capture.pauses) == 1
     assert sampler.read_now() is None

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.ground.pauses import list_paused
 from joulemap.formats.live.segments import Capture
 from joulemap.records.finding import Severity
 from joulemap.records.live.capture_layout import EXTRA_TICK
@@ -38,6 +39,7 @@ def describe_sampling(capture: Capture, log: FindingLog) -> dict[str, str]:
     every = max(1, round(period_s / base_s))
     deadlines = np.diff(tick) // every
     ahead = (deadlines > 0) & (np.diff(stamp_ns) > 0)  # a pause or a new process starts its ticks anew
+    ahead &= ~list_paused(stamp_ns, np.array(capture.pauses, np.int64).reshape(-1, 2))
     distance_s = np.diff(stamp_ns)[ahead] * 1e-9
     steps = deadlines[ahead]
     if not steps.size:
