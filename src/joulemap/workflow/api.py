@@ -262,9 +262,6 @@ class Measurement:
             self._doubt("nothing_recorded", Severity.ERROR, error.message)
             return True
         own: tuple[Finding, ...] = ()
-        if self._sink is not None and self._sink.lost:
-            message = f"the disk had no room for {self._sink.lost} marks of this program"
-            own = (Finding(slug="marks_lost", severity=Severity.WARNING, message=message),)
         if failed is not None:
             message = f"the block ended by {failed.__name__}: what was measured until then is kept"
             own = (*own, Finding(slug="block_raised", severity=Severity.WARNING, message=message))

@@ -21,9 +21,12 @@ import pytest
 import joulemap
 from joulemap.errors import UsageError
 from joulemap.formats.ground.building import FindingLog
-from joulemap.formats.live.marks import place_marks, read_marks
+from joulemap.formats.live import mark_tracks
+from joulemap.formats.live.capture import MONOTONIC
+from joulemap.formats.live.mark_tracks import place_marks
+from joulemap.formats.live.marks import MarkTable, read_marks
 from joulemap.meters.live.marking import Mark, MarkSink, current_sink, install_sink, instant
-from joulemap.records.live.mark_layout import FOLDER_VARIABLE, SLOTS, START, WORDS
+from joulemap.records.live.mark_layout import END, FOLDER_VARIABLE, SLOTS, START, WORDS
 from joulemap.trace import Slice
 
 
@@ -39,7 +42,8 @@ def recorded(tmp_path: Path) -> Iterator[MarkSink]:
 
 def slices(folder: Path, log: FindingLog | None = None) -> list[Slice]:
     used = log or FindingLog()
-    return place_marks(read_marks(folder, used), time.monotonic_ns(), used)
+    placed = place_marks(read_marks(folder, used), time.monotonic_ns(), used)
+    return list(placed.timeline(MONOTONIC, np.ones(placed.start_ns.size, np.bool_)))
 
 
 def by_name(folder: Path) -> dict[str, list[Slice]]:
@@ -406,3 +410,66 @@ def test_a_full_disk_loses_marks_and_never_the_program(tmp_path: Path) -> None:
     assert set(found) == {"known"}
     assert sink.lost == 4  # one whose name, and three whose place had no room
     assert len(found["known"]) == SLOTS - 1
+    log = FindingLog()
+    slices(tmp_path, log)
+    (said,) = log.findings()
+    assert said.slug == "marks_lost"
+    assert f" {os.getpid()}: the disk had no room for 4 of its marks" in said.message
+
+
+@pytest.mark.parametrize("room", ["none", "name", "file"])
+def test_a_process_that_had_no_room_for_any_mark_is_told(room: str, tmp_path: Path) -> None:
+    head = json.dumps({"pid": 77, "program": "p.py", "clock": "monotonic", "base": 0}) + "\n"
+    (tmp_path / "77-abc.names").write_text("" if room == "none" else head)
+    if room == "file":
+        (tmp_path / "77-abc-0.marks").write_bytes(b"")
+    log = FindingLog()
+    assert slices(tmp_path, log) == []
+    told = [(finding.slug, finding.message) for finding in log.findings()]
+    program = "process" if room == "none" else "p.py"
+    assert told == (
+        [] if room == "file" else [("marks_lost", f"{program} 77: the disk had no room for any of its marks")]
+    )
+
+
+def test_a_limit_on_files_is_no_harm_and_is_told(tmp_path: Path) -> None:
+    program = "import joulemap\nfor _ in range(3):\n    with joulemap.mark('x'): pass\nprint('fine')"
+    shell = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-c", program]
+    environment = {**os.environ, FOLDER_VARIABLE: str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "fine\n"
+    log = FindingLog()
+    assert slices(tmp_path, log) == []
+    assert [finding.slug for finding in log.findings()] == ["marks_lost"]
+
+
+def test_marks_that_nest_are_placed_alike_one_by_one_and_as_columns() -> None:
+    """Random programs of threads and nested marks, some of them torn so that they do not nest."""
+    ways = set()
+    for seed in range(300):
+        draw = np.random.default_rng(seed)
+        rows: list[list[int]] = []
+        at = 1
+        stacks: list[list[int]] = [[] for _ in range(int(draw.integers(1, 4)))]
+        for _ in range(int(draw.integers(1, 30))):
+            at += int(draw.integers(0, 3))
+            thread = int(draw.integers(len(stacks)))
+            stack = stacks[thread]
+            if stack and draw.random() < 0.5:
+                rows[stack.pop()][END] = at
+            else:
+                row = [at, 0, 0, stack[-1] * WORDS if stack else -1, 0 if stack else thread + 5]
+                stack.append(len(rows))
+                rows.append(row)
+        if draw.random() < 0.3:
+            rows[int(draw.integers(len(rows)))][END] = at + 9
+        words = np.array(rows, np.int64)
+        table = MarkTable(program="p", pid=1, names={}, words=words, place=np.arange(len(rows)) * WORDS)
+        sorted_rows = mark_tracks._Rows.of(table, at + 3)
+        nested = mark_tracks._nested_tracks(sorted_rows, "p 1")
+        track, names = mark_tracks._searched_tracks(sorted_rows, "p 1")
+        ways.add(nested is None)
+        if nested is not None:
+            assert nested[1] == names
+            assert nested[0].tolist() == track.tolist()
+    assert ways == {True, False}

@@ -18,7 +18,8 @@ from joulemap.formats.ground.building import FindingLog, sources_of
 from joulemap.formats.ground.pauses import list_paused
 from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
-from joulemap.formats.live.marks import place_marks, read_marks
+from joulemap.formats.live.mark_tracks import place_marks
+from joulemap.formats.live.marks import read_marks
 from joulemap.formats.live.overlaps import list_overlaps, say_disagreements, say_machines
 from joulemap.formats.live.powers import power_trace
 from joulemap.formats.live.quality import describe_sampling
@@ -28,7 +29,7 @@ from joulemap.records.live.capture_header import qualify
 from joulemap.records.live.capture_layout import MAGIC, SampleRows
 from joulemap.records.live.domain import DomainReading
 from joulemap.records.recording import Lane, MarkerTrack, Recording
-from joulemap.trace import Clock, ClockKind, EdgeDirection, EnergyTrace, Marker, Slice, Timeline
+from joulemap.trace import Clock, ClockKind, EdgeDirection, EnergyTrace, Marker, Timeline
 
 __all__ = ["CAPTURE_FILE", "FRAME_KINDS", "MARKS_FOLDER", "MONOTONIC", "CaptureReader"]
 
@@ -211,17 +212,17 @@ def _read_marks(path: Path, traces: list[EnergyTrace], log: FindingLog) -> tuple
     """Returns the program's marks as a timeline, or the recorder's own when it set none; and those as markers."""
     tables = read_marks(path / MARKS_FOLDER, log) if path.is_dir() else ()
     end_ns = max((trace.end_ns for trace in traces), default=0)
-    slices = place_marks(tables, end_ns, log)
-    frames = [piece for piece in slices if piece.kind in FRAME_KINDS]
-    marks = [piece for piece in slices if piece.kind not in FRAME_KINDS]
-    shown: list[Slice] = marks or frames
+    placed = place_marks(tables, end_ns, log)
+    frame = np.isin(placed.kind, [number for number, kind in enumerate(placed.kinds) if kind in FRAME_KINDS])
+    frames = placed.timeline(MONOTONIC, frame)
+    shown = frames if frame.all() else placed.timeline(MONOTONIC, ~frame)
     edges = [
         Marker(time_ns=instant_ns, name=piece.kind, direction=way)
         for piece in frames
         for instant_ns, way in ((piece.start_ns, EdgeDirection.RISE), (piece.end_ns, EdgeDirection.FALL))
     ]
     track = MarkerTrack(name="recorder", clock=MONOTONIC, markers=tuple(sorted(edges, key=lambda m: m.time_ns)))
-    return (Timeline.from_slices(MONOTONIC, shown) if shown else None), track
+    return (shown if len(shown) else None), track
 
 
 def _describe(capture: Capture, log: FindingLog) -> dict[str, str]:

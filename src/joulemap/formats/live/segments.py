@@ -159,24 +159,9 @@ def _say_damage(log: FindingLog, at: int, size: int) -> None:
 
 def _take(block: Block, gathering: _Gathering) -> None:
     if block.kind == BlockKind.HEADER:
-        header = CaptureHeader.from_json(json.loads(block.payload))
-        gathering.starts += 1
-        gathering.ended = False
-        gathering.restarted = True
-        if gathering.header is None:
-            gathering.header = header
-            gathering.rows = [[] for _ in header.streams]
-        elif header.streams != gathering.header.streams:
-            raise ValueError("another set of meters than before")
+        _take_header(block, gathering)
     elif block.kind == BlockKind.SAMPLES and gathering.header is not None:
-        rows = decode_samples(block)
-        domains = len(gathering.header.streams[block.stream].domains) if block.stream < len(gathering.rows) else -1
-        if rows.raw.shape[1] != domains or int(np.abs(rows.stamp_ns).max()) >= _LATEST_NS:
-            raise ValueError(f"{rows.raw.shape[1]} columns of stream {block.stream}")
-        gathering.rows[block.stream].append(rows)
-        if gathering.restarted:  # a process that replaces a killed one knows of no pause
-            gathering.restarted = False
-            _end_open_pause(gathering, int(rows.stamp_ns.min()))
+        _take_samples(block, gathering, gathering.header)
     elif block.kind == BlockKind.CLOCKS:
         reading = decode_clocks(block)
         if max(abs(reading.monotonic_ns), abs(reading.utc_ns), abs(reading.boot_ns)) < _LATEST_NS:
@@ -192,12 +177,39 @@ def _take(block: Block, gathering: _Gathering) -> None:
             )
         )
     elif block.kind == BlockKind.PAUSE:
-        begin_ns, end_ns = decode_pause(block)
-        if abs(begin_ns) >= _LATEST_NS or (end_ns or 0) >= _LATEST_NS:
-            raise ValueError("its instants leave the range of 146 years")
-        gathering.pauses[begin_ns] = end_ns
+        _take_pause(block, gathering)
     elif block.kind == BlockKind.END:
         gathering.ended = json.loads(block.payload).get("reason") != OWNER_LOST
+
+
+def _take_header(block: Block, gathering: _Gathering) -> None:
+    header = CaptureHeader.from_json(json.loads(block.payload))
+    gathering.starts += 1
+    gathering.ended = False
+    gathering.restarted = True
+    if gathering.header is None:
+        gathering.header = header
+        gathering.rows = [[] for _ in header.streams]
+    elif header.streams != gathering.header.streams:
+        raise ValueError("another set of meters than before")
+
+
+def _take_samples(block: Block, gathering: _Gathering, header: CaptureHeader) -> None:
+    rows = decode_samples(block)
+    domains = len(header.streams[block.stream].domains) if block.stream < len(gathering.rows) else -1
+    if rows.raw.shape[1] != domains or int(np.abs(rows.stamp_ns).max()) >= _LATEST_NS:
+        raise ValueError(f"{rows.raw.shape[1]} columns of stream {block.stream}")
+    gathering.rows[block.stream].append(rows)
+    if gathering.restarted:  # a process that replaces a killed one knows of no pause
+        gathering.restarted = False
+        _end_open_pause(gathering, int(rows.stamp_ns.min()))
+
+
+def _take_pause(block: Block, gathering: _Gathering) -> None:
+    begin_ns, end_ns = decode_pause(block)
+    if abs(begin_ns) >= _LATEST_NS or (end_ns or 0) >= _LATEST_NS:
+        raise ValueError("its instants leave the range of 146 years")
+    gathering.pauses[begin_ns] = end_ns
 
 
 def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:

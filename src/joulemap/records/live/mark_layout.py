@@ -7,7 +7,10 @@ A program writes ``<token>-<k>.marks``, k = 0, 1, ..., each of :data:`SLOTS` slo
 A slot holds start and end on the monotonic clock (ns; an end of 0: still open), the id of its name, where the mark
 around it stands (its place, -1 for none), and the thread of a mark that has none
 around it. A start of 0 is a slot that was never filled. A place counts words, so slot s of file k is at
-``base + (k * SLOTS + s) * WORDS``. This module touches no file.
+``base + (k * SLOTS + s) * WORDS``.
+
+After the slots of each file stands one more that is no mark: in file 0 its word :data:`END` counts the marks for which
+there was no room. A names file without a file 0 is of a process that had no room for any. This module touches no file.
 """
 
 from __future__ import annotations

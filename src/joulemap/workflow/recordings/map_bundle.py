@@ -16,8 +16,8 @@ from joulemap.analysis.instruments.library import find_instrument, instrument_fo
 from joulemap.analysis.mapping.energy_map import MapRequest, correct_trace, map_energy
 from joulemap.analysis.mapping.sums import describe_traces
 from joulemap.analysis.recorded.gain import live_errors, stated_gain
-from joulemap.analysis.recorded.pauses import stated_pause_s
 from joulemap.analysis.recorded.headline import choose_headline
+from joulemap.analysis.recorded.pauses import stated_pause_s
 from joulemap.errors import UsageError
 from joulemap.formats.base import StreamingReader
 from joulemap.formats.bundle import read_bundle

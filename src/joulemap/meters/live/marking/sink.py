@@ -21,7 +21,7 @@ __all__ = ["LIVE", "MarkSink", "Segment", "current_sink", "install_sink"]
 
 _RETRY_NS: Final = 500_000_000
 """A full disk is asked again no sooner: the program under test must not spend its time on that."""
-_SIZE_B: Final = SLOTS * WORDS * 8
+_SIZE_B: Final = (SLOTS + 1) * WORDS * 8
 _serials: Final = itertools.count(1)
 
 Segment = tuple[memoryview, Callable[[], int], int, dict[str, int]]
@@ -35,7 +35,7 @@ class MarkSink:
         folder: is there.
         kind: of names that are interned without one.
 
-    ``lost`` counts marks for which the disk had no room.
+    ``lost`` counts marks for which the disk had no room; the first file tells it to who reads the marks.
 
     Raises:
         OSError: the folder cannot be written.
@@ -58,6 +58,7 @@ class MarkSink:
         program = Path(sys.argv[0] if sys.argv else "").name
         self._say({"pid": self.pid, "program": program, "clock": "monotonic", "base": self.serial})
         self.segment: Segment = self._open()
+        self._first = self.segment[0]
 
     def intern(self, name: str, kind: str = "") -> int:
         """Returns the id of a name, new or known."""
@@ -96,13 +97,13 @@ class MarkSink:
         """
         while True:  # other threads may fill what has just been made
             if self.segment is full and monotonic_ns() < self._retry_ns:
-                self.lost += 1
+                self._lose()
                 return None
             try:
                 full = self.grow(full)
             except OSError:
                 self._retry_ns = monotonic_ns() + _RETRY_NS
-                self.lost += 1
+                self._lose()
                 return None
             words, claim, base, names = full
             try:
@@ -118,7 +119,7 @@ class MarkSink:
         try:
             return self.intern(name if isinstance(name, str) else str(name))
         except OSError:
-            self.lost += 1
+            self._lose()
             return None
 
     def grow(self, full: Segment) -> Segment:
@@ -136,6 +137,11 @@ class MarkSink:
             if self._table >= 0:
                 os.close(self._table)
                 self._table = -1
+
+    def _lose(self) -> None:
+        """Counts a mark that is lost."""
+        self.lost += 1
+        self._first[SLOTS * WORDS + END] = self.lost
 
     def _say(self, value: object) -> None:
         if self._table >= 0:
