@@ -127,6 +127,14 @@ def test_a_run_too_short_for_its_meter_has_no_energy() -> None:
     assert estimate_energy([runs]) == Unavailable(reason="too_short_for_samples")
 
 
+def test_two_runs_that_differ_too_much_are_no_mean_and_are_not_called_short() -> None:
+    trace = trace_of(square([(10.0, 4.0), (40.0, 4.0)]))
+    apart = [(1 * S, 3 * S), (5 * S, 7 * S)]
+    assert estimate_energy([measure_runs(trace, apart, [], errors=EXACT)]) == Unavailable(reason="runs_differ")
+    alike = [(1 * S, 3 * S), (1 * S + S // 2, 3 * S + S // 2)]
+    assert isinstance(estimate_energy([measure_runs(trace, alike, [], errors=EXACT)]), Estimate)
+
+
 def test_idle_power_that_drifts_is_said_and_widens() -> None:
     power = square([(10.0, 2.0), (50.0, 3.0), (14.0, 2.0)])
     runs = measure_runs(trace_of(power), [(2 * S, 5 * S)], [(0, 2 * S), (5 * S, 7 * S)], errors=EXACT)

@@ -6,9 +6,11 @@ side. It must not know rows or uncertainty.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from joulemap.analysis.mapping.placement import Placed
 from joulemap.analysis.mapping.probe import ProbePlan, ShiftedSums
 from joulemap.analysis.sampling import TraceFacts, describe_trace
 from joulemap.trace import EnergyTrace
+from joulemap.trace.integrate import Backend
 from joulemap.trace.passes import run_pass
 from joulemap.trace.streamed import StreamedTrace, Trace, shift_trace
 from joulemap.trace.sweep import GroupedSlices, Split, StreamedSweep, Swept, sweep_energy, sweep_lost_time
@@ -24,6 +27,8 @@ from joulemap.trace.sweep import GroupedSlices, Split, StreamedSweep, Swept, swe
 __all__ = ["SweepPlan", "TraceSums", "describe_traces", "sum_traces"]
 
 _Sweep = Callable[[], Swept]
+_SWEPT_PAYS: Final = 400_000
+"""Slices of all sweeps together from which loading what was compiled costs less than it saves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,10 +116,13 @@ def _wanted(trace: Trace, plan: SweepPlan | None) -> list[tuple[Trace, GroupedSl
 
 def _load(trace: EnergyTrace, plan: SweepPlan | None) -> tuple[TraceFacts, NDArray[np.int64], list[_Sweep]]:
     def later(other: EnergyTrace, slices: GroupedSlices, split: Split) -> _Sweep:
-        return lambda: sweep_energy(other, slices, split=split)
+        return lambda: sweep_energy(other, slices, split=split, backend=backend)
 
     split = Split.EQUAL if plan is None else plan.split
-    sweeps = [later(other, slices, split) for other, slices in _wanted(trace, plan) if isinstance(other, EnergyTrace)]
+    wanted = _wanted(trace, plan)
+    many = sum(slices.start_ns.size for _, slices in wanted) >= _SWEPT_PAYS  # many sweeps of few slices, or few of many
+    backend: Backend = "numba" if many and importlib.util.find_spec("numba") is not None else "auto"
+    sweeps = [later(other, slices, split) for other, slices in wanted if isinstance(other, EnergyTrace)]
     return describe_trace(trace), trace.gaps, sweeps
 
 

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from joulemap.errors import FormatError, InputError, UsageError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.formats.ground.pauses import cut_at_pauses, no_pauses
 from joulemap.formats.ground.sample_store import release_pages
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.recording import SourceFile
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
+from joulemap.trace.pauses import cut_at_pauses, no_pauses
 from joulemap.trace.streamed import gap_ranges
 
 __all__ = [

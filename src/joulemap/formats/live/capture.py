@@ -15,7 +15,6 @@ import numpy as np
 from joulemap.errors import FormatError
 from joulemap.formats.base import Certainty, ReadOptions
 from joulemap.formats.ground.building import FindingLog, sources_of
-from joulemap.formats.ground.pauses import list_paused
 from joulemap.formats.live.clock_steps import calendar_marks, say_clock_steps, utc_facts
 from joulemap.formats.live.counters import CounterReadings, counter_trace
 from joulemap.formats.live.mark_tracks import place_marks
@@ -30,6 +29,7 @@ from joulemap.records.live.capture_layout import MAGIC, SampleRows
 from joulemap.records.live.domain import DomainReading
 from joulemap.records.recording import Lane, MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EdgeDirection, EnergyTrace, Marker, Timeline
+from joulemap.trace.pauses import list_paused
 
 __all__ = ["CAPTURE_FILE", "FRAME_KINDS", "MARKS_FOLDER", "MONOTONIC", "CaptureReader"]
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.formats.ground.building import FindingLog, TimedColumns, timed_trace
-from joulemap.formats.ground.pauses import list_paused, no_pauses
 from joulemap.formats.ground.values import difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.live.domain import LiveDomain
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
+from joulemap.trace.pauses import list_paused, no_pauses
 from joulemap.units import format_si
 
 __all__ = ["CounterReadings", "counter_trace", "still_stretches"]

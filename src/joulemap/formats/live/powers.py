@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from joulemap.formats.ground.building import FindingLog
 from joulemap.formats.ground.domains import Domain, Meaning, Series
-from joulemap.formats.ground.pauses import less_pauses_ns
 from joulemap.formats.ground.series import TraceMaker
 from joulemap.formats.live.counters import CounterReadings
 from joulemap.trace import Clock, EnergyTrace, KernelKind
+from joulemap.trace.pauses import less_pauses_ns
 
 __all__ = ["POWER_SETTLE_LIMIT_S", "UNDECLARED_UPDATE_S", "power_trace"]
 

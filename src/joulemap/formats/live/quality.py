@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from joulemap.formats.ground.building import FindingLog
-from joulemap.formats.ground.pauses import list_paused
 from joulemap.formats.live.segments import Capture
 from joulemap.records.finding import Severity
 from joulemap.records.live.capture_layout import EXTRA_TICK
+from joulemap.trace.pauses import list_paused
 
 __all__ = ["describe_sampling"]
 
