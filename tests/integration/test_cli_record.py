@@ -370,6 +370,17 @@ def test_marks_of_the_command_and_its_children_are_rows_of_the_map(tmp_path: Pat
     assert mapped["clocks"][0]["method"] == "same"
 
 
+def test_marks_for_which_the_disk_had_no_room_are_told(tmp_path: Path) -> None:
+    """A limit on the size of a file stands for a full disk; the program goes on."""
+    program = "import joulemap\nfor _ in range(3):\n    with joulemap.mark('x'): pass"
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"}
+    limited = ("sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-c", program)
+    done = record("--meter", METER, "--json", "-o", "r.jm", "--", *limited, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    (told,) = [f["message"] for f in document_of(done)["findings"] if f["slug"] == "marks_lost"]
+    assert "no room for any of its marks" in told
+
+
 def test_a_killed_recording_is_saved_by_an_import(tmp_path: Path) -> None:
     command = ["sh", "-c", "echo $$ > pid; exec sleep 60"]
     recorder = subprocess.Popen(

@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from joulemap.analysis.instruments.accuracy import MeterErrors
+from joulemap.analysis.recorded.energies import estimate_energy
+from joulemap.analysis.recorded.runs import measure_runs
+from joulemap.estimate import Estimate
 from joulemap.meters.live.discovery import find_meters
 from joulemap.meters.live.ground.waves import PowerWave, WaveShape
 from joulemap.meters.live.kit import FakeTree, KitFault, TreePlan
@@ -49,6 +53,16 @@ class Recorded:
         held = integrate_between(self.trace(domain), np.array([begin_ns, end_ns], np.int64))
         return float(held.energy_j[0]), float(held.covered_s[0])
 
+    def assert_true(self, domain: str) -> None:
+        """A busy machine renews and reads late: what that is worth at the edges, the interval holds."""
+        errors = MeterErrors(name="kit", gain_std=0.0, source="test")
+        energy = estimate_energy(
+            [measure_runs(self.trace(domain), [(self.begin_ns, self.end_ns)], [], errors=errors, update_s=0.001)]
+        )
+        assert isinstance(energy, Estimate)
+        truth_j = self.tree.energy_j(domain, self.begin_ns, self.end_ns)
+        assert energy.value == pytest.approx(truth_j, abs=energy.expanded + 0.01 * truth_j)
+
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[Recorded]:
@@ -67,9 +81,8 @@ def recorded() -> Iterator[Recorded]:
 
 
 def test_a_domain_without_a_fault_is_the_truth(recorded: Recorded) -> None:
-    energy_j, covered_s = recorded.energy_j("package-1/dram", recorded.begin_ns, recorded.end_ns)
-    truth_j = recorded.tree.energy_j("package-1/dram", recorded.begin_ns, recorded.end_ns)
-    assert energy_j == pytest.approx(truth_j, rel=0.02)
+    recorded.assert_true("package-1/dram")
+    _, covered_s = recorded.energy_j("package-1/dram", recorded.begin_ns, recorded.end_ns)
     assert covered_s == pytest.approx((recorded.end_ns - recorded.begin_ns) * 1e-9, abs=0.05)
     assert not recorded.slugs("package-1/dram") - {"repeats_merged", "readings_failed"}
 
@@ -77,9 +90,7 @@ def test_a_domain_without_a_fault_is_the_truth(recorded: Recorded) -> None:
 @pytest.mark.parametrize("domain", ["package-0", "package-1", "package-1/core"])
 def test_what_the_counter_itself_makes_up_for_is_exact(domain: str, recorded: Recorded) -> None:
     """Files that were away, held a word, or stood still for a while: the counter went on."""
-    energy_j, _ = recorded.energy_j(domain, recorded.begin_ns, recorded.end_ns)
-    truth_j = recorded.tree.energy_j(domain, recorded.begin_ns, recorded.end_ns)
-    assert energy_j == pytest.approx(truth_j, rel=0.02)
+    recorded.assert_true(domain)
     assert recorded.trace(domain).lost_samples == 0
     if domain != "package-1/core":
         assert "readings_failed" in recorded.slugs(domain)
