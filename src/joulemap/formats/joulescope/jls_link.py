@@ -209,7 +209,7 @@ class JlsSession:
 
 def _limit_s(size_b: int) -> float:
     """Returns the processor time that one answer about a file may take, s: a hundred times what sound files take."""
-    return 0.4 + size_b / 20e6
+    return 0.2 + size_b / 20e6
 
 
 def _why(code: int | None, said: str) -> str:
