@@ -1,7 +1,7 @@
 """The process that alone touches the JLS library: a damaged file may crash it or hang it, never the program.
 
 Run as a script with isolated imports; it imports nothing of joulemap. Protocol (version 2): argv is the processor time
-that one answer may take (s), the descriptor of a shared memory file, its size, and the path; or that time and ``copy
+that opening may take (s), the descriptor of a shared memory file, its size, and the path; or that time and ``copy
 SRC DST``. A library that spends more is ended by SIGPROF. On stdout: ``R`` when the imports are done and the
 process can no longer change any file (``U`` when it could not bring that about; it then waits to be ended), then a
 frame (u32 length, JSON) that describes the file, then one reply of three i64 (slot offset, samples, unreadable
@@ -28,6 +28,8 @@ REPLY = struct.Struct("<3q")
 ANNOTATION_LIMIT = 50_000
 UTC_LIMIT = 100_000
 MEMORY_LIMIT_B = 4 << 30
+ANSWER_S, ANSWER_HZ = 0.05, 2e6
+"""Processor time that samples may take, s, and s per sample: sound ones take a hundredth of it."""
 
 
 # The library repairs a file that it finds damaged, in place. So the process gives up opening files for writing and
@@ -147,7 +149,7 @@ def _serve(memory: tuple[int, int], path: str, limit_s: float, *, own: bool) -> 
         kind = np.uint8 if digital else np.float64 if bits == 64 else np.float32
         out = np.frombuffer(shared, kind, count, offset_b)
         bad = 0
-        _allow(limit_s)
+        _allow(ANSWER_S + count / ANSWER_HZ)
         for at in range(0, count, piece):
             take = min(piece, count - at)
             try:
