@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.analysis.intervals.autocorrelation import effective_count, has_period, highest_variance
+from joulemap.analysis.intervals.autocorrelation import effective_count, highest_variance
 from joulemap.analysis.intervals.rounding import rounding_std
 from joulemap.trace import KernelKind, integrate_between
 from joulemap.trace.pages import release_samples
@@ -24,8 +24,8 @@ _LOOKS = 0.98
 """Share of a step from which a window is the step: stamps are rounded."""
 _FOLLOWED = 0.05
 """Variance of steps over that of samples below which samples follow the power."""
-_EPISODES = 6.0
-"""Independent samples below which nobody can tell a wave from work that goes up and down."""
+_FOLLOWED_IN_NOISE = 0.01
+"""The same of what noise leaves: work of a few steps a turn looks like a slow wave, so little is asked for."""
 _MAD = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 
 
@@ -141,24 +141,17 @@ def _rounding_w(power_w: NDArray[np.float64], quantum_w: float) -> float:
 
 
 def _unseen_w(power_w: NDArray[np.float64], steps_w: NDArray[np.float64]) -> float:
-    """Returns what power does between two looks, W: what is left at the samples' highest frequency.
+    """Returns what power does between two looks, W: what a step says where samples follow it, else its whole spread.
 
-    What a sampled mean misses is the power at multiples of the sampling frequency; what is seen at half of it is more,
-    for any power whose variations fade with their frequency: all of the spread where samples have nothing to do with
-    each other, next to nothing where they follow the power. Work that repeats at nearly the sampling frequency looks
-    like a slow wave, whose period nobody knows: where samples look like one, or are too few to tell, they are worth as
-    few as are independent.
-
-    References:
-        A. Papoulis and S. U. Pillai, Probability, 4th ed., 2002, ch. 11-5 (sampling of processes, aliasing).
+    Samples follow a power when little of their spread is in their steps, or little of what noise leaves of both. Looks
+    that beat with the work, also with work of uneven length, wander slowly as power may by itself: nobody can tell the
+    two apart, so such samples are worth as few as are independent.
     """
     step_w2, spread_w2 = 0.5 * float(steps_w @ steps_w) / steps_w.size, float(power_w.var())
-    independent = effective_count(power_w)
-    whole_w2 = spread_w2 * power_w.size / independent
-    if step_w2 >= _FOLLOWED * spread_w2 and (independent < _EPISODES or has_period(power_w)):
-        return math.sqrt(whole_w2)
-    ends_w2 = step_w2 / power_w.size  # after the last look nothing is known but that power may be a step away
-    return math.sqrt(min(highest_variance(power_w) + ends_w2, whole_w2))
+    noise_w2 = min(highest_variance(power_w), step_w2)
+    if step_w2 < _FOLLOWED * spread_w2 or step_w2 - noise_w2 < _FOLLOWED_IN_NOISE * (spread_w2 - noise_w2):
+        return math.sqrt(step_w2)
+    return math.sqrt(spread_w2 * power_w.size / effective_count(power_w))
 
 
 def _unseen_share(trace: Trace, step_s: float) -> float:

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import hashlib
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -338,6 +339,34 @@ def test_where_the_process_cannot_give_up_writing_a_copy_is_read(
     weak.write_text(source)
     monkeypatch.setattr(jls_link, "_CHILD", weak)
     assert read(tmp_path / "a.jls").traces[0].n == 400
+
+
+@pytest.mark.parametrize(
+    ("hangs", "slug", "cut_b"),
+    [
+        ("reader = pyjls.Reader(path)", "jls-unreadable", 0),
+        ("got = reader.fsr(signal, first + at, take)", "jls-unreadable", 0),
+        ("pyjls.copy(words[1], words[2])", "jls-unrecoverable", 40),
+    ],
+    ids=["opening", "reading", "copying"],
+)
+def test_a_library_that_never_comes_back_is_ended_by_the_time_it_spent(
+    hangs: str, slug: str, cut_b: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_jls(tmp_path / "a.jls", 5000)
+    if cut_b:
+        (tmp_path / "a.jls").write_bytes((tmp_path / "a.jls").read_bytes()[:-cut_b])
+    busy = tmp_path / "child.py"
+    source = jls_link._CHILD.read_text()
+    assert source.count(hangs) == 1
+    busy.write_text(source.replace(hangs, "while True: pass"))
+    monkeypatch.setattr(jls_link, "_CHILD", busy)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with pytest.raises(FormatError, match="all the processor time") as told:
+        read(tmp_path / "a.jls")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert told.value.slug == slug
+    assert after.ru_utime - before.ru_utime < 3.0  # it was ended by what it spent, not by a clock
 
 
 def test_a_stream_left_or_entered_twice_does_not_disturb_the_next(

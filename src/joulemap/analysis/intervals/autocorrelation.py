@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.intervals.uncertainty import Kind, Term
 
-__all__ = ["batch_mean_term", "correlated_mean_term", "effective_count", "has_period", "highest_variance"]
+__all__ = ["batch_mean_term", "correlated_mean_term", "effective_count", "highest_variance"]
 
-_COMES_BACK = 0.6
-"""Correlation that noise and aperiodic work do not reach again."""
 _ORDERS = 4
 
 
@@ -44,24 +42,6 @@ def effective_count(values: NDArray[np.float64]) -> float:
     pairs = np.minimum.accumulate(pairs[: negative[0]] if negative.size else pairs)
     variance = 2.0 * float(pairs.sum()) - power
     return float(min(max(n * power / variance if variance > 0 else n, 1.0), n))
-
-
-def has_period(values: NDArray[np.float64]) -> bool:
-    """Returns whether values come back to themselves: their correlation rises above 0.6 once it was below 0.
-
-    Args:
-        values: (n,) in order of time, evenly spaced.
-    """
-    n = values.size
-    centred = values - values.mean()
-    power = float(centred @ centred) / max(n, 1)
-    if n < 8 or power == 0:
-        return False
-    spectrum = np.abs(np.fft.rfft(centred, 1 << (2 * n - 1).bit_length())) ** 2
-    pairs = np.arange(n, n - n // 2, -1)
-    correlation = np.fft.irfft(spectrum)[: n // 2] / (power * pairs)
-    below = np.flatnonzero(correlation < 0)
-    return below.size > 0 and float(correlation[below[0] :].max()) >= _COMES_BACK
 
 
 def highest_variance(values: NDArray[np.float64]) -> float:

@@ -1,7 +1,8 @@
 """The process that alone touches the JLS library: a damaged file may crash it or hang it, never the program.
 
-Run as a script with isolated imports; it imports nothing of joulemap. Protocol (version 1): argv is the descriptor of
-a shared memory file, its size, and the path; or ``copy SRC DST``. On stdout: ``R`` when the imports are done and the
+Run as a script with isolated imports; it imports nothing of joulemap. Protocol (version 2): argv is the processor time
+that opening may take (s), the descriptor of a shared memory file, its size, and the path; or that time and ``copy
+SRC DST``. A library that spends more is ended by SIGPROF. On stdout: ``R`` when the imports are done and the
 process can no longer change any file (``U`` when it could not bring that about; it then waits to be ended), then a
 frame (u32 length, JSON) that describes the file, then one reply of three i64 (slot offset, samples, unreadable
 samples) per request. On stdin: requests of five i64 (signal, first sample, samples, byte offset in the shared memory,
@@ -18,6 +19,7 @@ import mmap
 import os
 import platform
 import resource
+import signal
 import struct
 import sys
 
@@ -26,6 +28,8 @@ REPLY = struct.Struct("<3q")
 ANNOTATION_LIMIT = 50_000
 UTC_LIMIT = 100_000
 MEMORY_LIMIT_B = 4 << 30
+ANSWER_S, ANSWER_HZ = 0.05, 2e6
+"""Processor time that samples may take, s, and s per sample: sound ones take a hundredth of it."""
 
 
 # The library repairs a file that it finds damaged, in place. So the process gives up opening files for writing and
@@ -116,19 +120,26 @@ def _send(body: bytes) -> None:
         body = body[os.write(1, body) :]
 
 
-def _serve(descriptor: int, size_b: int, path: str, *, own: bool) -> None:
+def _allow(limit_s: float) -> None:
+    """Ends the process after so much processor time, s; 0 for any."""
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
+
+
+def _serve(memory: tuple[int, int], path: str, limit_s: float, *, own: bool) -> None:
     import numpy as np  # noqa: PLC0415  # after the limits are set
     import pyjls  # noqa: PLC0415
 
-    shared = mmap.mmap(descriptor, size_b)
+    shared = mmap.mmap(*memory)
     if own or _give_up_writing():
         _send(b"R")
     else:
         _send(b"U")
         _receive()
         return
+    _allow(limit_s)
     reader = pyjls.Reader(path)
     described = json.dumps(_describe(reader)).encode()
+    _allow(0.0)
     _send(struct.pack("<I", len(described)) + described)
     kinds = {key: s.data_type & 0xFFFF for key, s in reader.signals.items()}
     while body := _receive():
@@ -138,6 +149,7 @@ def _serve(descriptor: int, size_b: int, path: str, *, own: bool) -> None:
         kind = np.uint8 if digital else np.float64 if bits == 64 else np.float32
         out = np.frombuffer(shared, kind, count, offset_b)
         bad = 0
+        _allow(ANSWER_S + count / ANSWER_HZ)
         for at in range(0, count, piece):
             take = min(piece, count - at)
             try:
@@ -146,6 +158,7 @@ def _serve(descriptor: int, size_b: int, path: str, *, own: bool) -> None:
             except (RuntimeError, ValueError):
                 out[at : at + take] = 255 if digital else np.nan
                 bad += take
+        _allow(0.0)
         _send(REPLY.pack(offset_b, count, bad))
 
 
@@ -154,12 +167,14 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_B, MEMORY_LIMIT_B))
     try:
-        if sys.argv[1] == "copy":
+        limit_s, words = float(sys.argv[1]), sys.argv[2:]
+        if words[0] == "copy":
             import pyjls  # noqa: PLC0415
 
-            pyjls.copy(sys.argv[2], sys.argv[3])
+            _allow(limit_s)
+            pyjls.copy(words[1], words[2])
         else:
-            _serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], own=sys.argv[4:] == ["own"])
+            _serve((int(words[0]), int(words[1])), words[2], limit_s, own=words[3:] == ["own"])
     except Exception as error:  # noqa: BLE001  # the root of a process: the other side reads the reason
         sys.stderr.write(f"{type(error).__name__}: {error}"[:500])
         return 3

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from signal import SIGPROF
 from typing import Any, Final
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = ["JlsSession", "JlsSignal", "open_jls"]
 
 _CHILD: Final = Path(__file__).with_name("jls_child.py")
 _START_S: Final = 60.0
+_STUCK_S: Final = 30.0
+"""Wall clock without an answer, however loaded the machine is."""
 _SLOTS: Final = 3
 _PIECE: Final = 16384
 """Samples per call of the library: an unreadable piece loses no more than this."""
@@ -85,13 +88,14 @@ class JlsSession:
         self.name = name
         self.sources: dict[str, dict[str, str]] = {}
         self.signals: tuple[JlsSignal, ...] = ()
-        self._deadline_s = 5.0 + path.stat().st_size / 20e6
+        limit_s = _limit_s(path.stat().st_size)
+        self._deadline_s = _STUCK_S + 10.0 * limit_s
         self._size_b = _SLOTS * 4 * _CHUNK * 8
         self._memory = os.memfd_create("joulemap-jls")
         os.ftruncate(self._memory, self._size_b)
         self._map = mmap.mmap(self._memory, self._size_b)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_CHILD), str(self._memory), str(self._size_b), str(path)]
+            [sys.executable, "-I", str(_CHILD), str(limit_s), str(self._memory), str(self._size_b), str(path)]
             + (["own"] if own else []),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -180,7 +184,7 @@ class JlsSession:
         code = self._process.returncode
         assert self._process.stderr is not None  # opened as a pipe
         said = self._process.stderr.read(2000).decode("utf-8", "replace").strip().splitlines()
-        why = f"signal {-code}" if code is not None and code < 0 else said[-1] if said else f"exit {code}"
+        why = _why(code, said[-1] if said else "")
         return FormatError(
             f"{self.name}: the JLS library {what}: {why}",
             hint="The file is damaged beyond what can be saved; record again or export CSV from the original tool.",
@@ -201,6 +205,18 @@ class JlsSession:
             self._process.wait()
         os.close(self._memory)
         self._memory = -1
+
+
+def _limit_s(size_b: int) -> float:
+    """Returns the processor time that one answer about a file may take, s: a hundred times what sound files take."""
+    return 0.2 + size_b / 20e6
+
+
+def _why(code: int | None, said: str) -> str:
+    """Returns why the process ended."""
+    if code == -SIGPROF:
+        return "it spent all the processor time that a sound file could take"
+    return f"signal {-code}" if code is not None and code < 0 else said or f"exit {code}"
 
 
 def _signal(entry: dict[str, Any]) -> JlsSignal:
@@ -229,15 +245,15 @@ def _salvage(path: Path, folder: Path) -> tuple[Path, int]:
         while left and (block := source.read(min(left, 1 << 22))):
             target.write(block)
             left -= len(block)
-    limit_s = 10.0 + keep_b / 5e6
+    limit_s = _STUCK_S + keep_b / 5e6
     try:
         done = subprocess.run(
-            [sys.executable, "-I", str(_CHILD), "copy", str(cut), str(saved)],
+            [sys.executable, "-I", str(_CHILD), str(_limit_s(4 * keep_b)), "copy", str(cut), str(saved)],
             capture_output=True,
             timeout=limit_s,
             check=False,
         )
-        why = done.stderr.decode("utf-8", "replace").strip()[-200:] or f"exit {done.returncode}"
+        why = _why(done.returncode, done.stderr.decode("utf-8", "replace").strip()[-200:])
         good = done.returncode == 0 and saved.exists()
     except subprocess.TimeoutExpired:
         good, why = False, f"no end after {limit_s:.0f} s"
