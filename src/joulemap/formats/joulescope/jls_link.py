@@ -33,9 +33,9 @@ from joulemap.formats.joulescope.jls_file import last_whole_chunk, stated_length
 __all__ = ["JlsSession", "JlsSignal", "open_jls"]
 
 _CHILD: Final = Path(__file__).with_name("jls_child.py")
-_START_S: Final = 60.0
-_STUCK_S: Final = 30.0
-"""Wall clock without an answer, however loaded the machine is."""
+_LOOK_S: Final = 0.5
+_IDLE_S: Final = 5.0
+"""Without an answer and without any processor time spent: what no load of the machine explains."""
 _SLOTS: Final = 3
 _PIECE: Final = 16384
 """Samples per call of the library: an unreadable piece loses no more than this."""
@@ -89,7 +89,7 @@ class JlsSession:
         self.sources: dict[str, dict[str, str]] = {}
         self.signals: tuple[JlsSignal, ...] = ()
         limit_s = _limit_s(path.stat().st_size)
-        self._deadline_s = _STUCK_S + 10.0 * limit_s
+        self._idle_s = _IDLE_S + limit_s
         self._size_b = _SLOTS * 4 * _CHUNK * 8
         self._memory = os.memfd_create("joulemap-jls")
         os.ftruncate(self._memory, self._size_b)
@@ -110,10 +110,10 @@ class JlsSession:
         Raises:
             FormatError: the library refused it, crashed on it or hangs.
         """
-        if self._receive(1, _START_S) != b"R":
+        if self._receive(1) != b"R":
             return False
-        (length,) = struct.unpack("<I", self._receive(4, self._deadline_s))
-        document: dict[str, Any] = json.loads(self._receive(length, self._deadline_s))
+        (length,) = struct.unpack("<I", self._receive(4))
+        document: dict[str, Any] = json.loads(self._receive(length))
         self.sources = document["sources"]
         self.signals = tuple(_signal(entry) for entry in document["signals"])
         return True
@@ -141,7 +141,7 @@ class JlsSession:
             take = min(_CHUNK, count - start)
             arrays, bad = [], 0
             for lane, signal in enumerate(signals):
-                _, _, lost = struct.unpack("<3q", self._receive(24, self._deadline_s))
+                _, _, lost = struct.unpack("<3q", self._receive(24))
                 bad = max(bad, lost)
                 kind = np.uint8 if signal.bits == 1 else np.float64 if signal.bits == 64 else np.float32
                 arrays.append(np.frombuffer(self._map, kind, take, self._place(number, lane)))
@@ -158,16 +158,19 @@ class JlsSession:
         except OSError:
             raise self._died("stopped") from None
 
-    def _receive(self, length: int, limit_s: float) -> bytes:
+    def _receive(self, length: int) -> bytes:
         assert self._process.stdout is not None  # opened as a pipe
         descriptor = self._process.stdout.fileno()
         body = bytearray()
-        until = time.monotonic() + limit_s
+        since, spent = time.monotonic(), -1
         while len(body) < length:
-            left_s = until - time.monotonic()
-            if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
-                self._process.kill()
-                raise self._died(f"hangs ({limit_s:.0f} s without an answer)")
+            if not select.select([descriptor], [], [], _LOOK_S)[0]:
+                now = _spent_ticks(self._process.pid)
+                since, spent = (time.monotonic(), now) if now != spent else (since, spent)
+                if time.monotonic() - since > self._idle_s:
+                    self._process.kill()
+                    raise self._died(f"hangs ({self._idle_s:.0f} s idle without an answer)")
+                continue
             block = os.read(descriptor, length - len(body))
             if not block:
                 raise self._died("refused the file")
@@ -205,6 +208,15 @@ class JlsSession:
             self._process.wait()
         os.close(self._memory)
         self._memory = -1
+
+
+def _spent_ticks(pid: int) -> int:
+    """Returns the processor time that a process has spent, in ticks of the kernel's clock; 0 when nobody tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _limit_s(size_b: int) -> float:
@@ -245,7 +257,7 @@ def _salvage(path: Path, folder: Path) -> tuple[Path, int]:
         while left and (block := source.read(min(left, 1 << 22))):
             target.write(block)
             left -= len(block)
-    limit_s = _STUCK_S + keep_b / 5e6
+    limit_s = 30.0 + keep_b / 5e6
     try:
         done = subprocess.run(
             [sys.executable, "-I", str(_CHILD), str(_limit_s(4 * keep_b)), "copy", str(cut), str(saved)],
