@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from ratios import print_ratio, time_in_turn
 
 from joulemap.formats.android.perfetto import PerfettoReader
 from joulemap.formats.base import ReadOptions
 from joulemap.records.recording import Recording
-from joulemap.report.perfetto.trace import CounterTrack, PerfettoScene, SliceTrack, encode_trace
+from joulemap.report.perfetto.trace import CounterTrack, PerfettoScene, SliceFacts, SliceTrack, encode_trace
 
 LAYERS = tuple(f"layer{k % 50}/op{k}" for k in range(500))
 CATEGORIES = ("operator", "inference")
@@ -174,15 +175,22 @@ def draw_scene(packets: int) -> PerfettoScene:
     count, samples = packets * 2 // 5, packets // 5
     rng = np.random.default_rng(1)
     stamps = np.cumsum(rng.integers(1000, 20_000, 2 * count))
-    track = SliceTrack(
-        name="ops",
-        time_ns=stamps,
-        code=np.arange(2 * count),
+    facts = SliceFacts(
         instant=np.zeros(count, np.bool_),
         name_index=rng.integers(0, len(LAYERS), count),
         resolution=np.zeros(count, np.int64),
         arguments=rng.random((count, 4)),
     )
+
+    def told(some: NDArray[np.int64]) -> SliceFacts:
+        return SliceFacts(
+            instant=facts.instant[some],
+            name_index=facts.name_index[some],
+            resolution=facts.resolution[some],
+            arguments=facts.arguments[some],
+        )
+
+    track = SliceTrack(name="ops", events=lambda: iter([(stamps, np.arange(2 * count))]), told=told)
     time_ns = np.sort(rng.integers(0, int(stamps[-1]), samples))
     counter = CounterTrack(name="power", unit="W", time_ns=time_ns, value=rng.random(samples))
     return PerfettoScene(
@@ -214,14 +222,16 @@ def write_naively(scene: PerfettoScene) -> Any:
         described.uuid, described.name, described.parent_uuid = uuid, name, 1
         if uuid == 2:
             described.counter.unit_name = counter.unit
-    names, resolutions = track.name_index.tolist(), track.resolution.tolist()
-    for time_ns, code in zip(track.time_ns.tolist(), track.code.tolist(), strict=True):
+    time_ns_all, codes = (np.concatenate(column) for column in zip(*track.events(), strict=True))
+    facts = track.told(np.arange(codes.size // 2))
+    names, resolutions = facts.name_index.tolist(), facts.resolution.tolist()
+    for time_ns, code in zip(time_ns_all.tolist(), codes.tolist(), strict=True):
         packet = trace.packet.add(timestamp=time_ns, trusted_packet_sequence_id=1, sequence_flags=2)
         event = packet.track_event
         event.type, event.track_uuid = (_END if code & 1 else _BEGIN), 3
         if not code & 1:
             event.name_iid = names[code >> 1] + 1
-            for iid, value in enumerate(track.arguments[code >> 1].tolist(), 1):
+            for iid, value in enumerate(facts.arguments[code >> 1].tolist(), 1):
                 event.debug_annotations.add(name_iid=iid, double_value=value)
             event.debug_annotations.add(name_iid=5, string_value_iid=resolutions[code >> 1] + 1)
     return trace

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,14 +94,14 @@ def integrate_energy(
     """
     start, end = np.atleast_1d(np.asarray(start_ns)), np.atleast_1d(np.asarray(end_ns))
     if not (np.issubdtype(start.dtype, np.floating) or np.issubdtype(end.dtype, np.floating)):
-        return _integrate(trace, relate_instants(trace, start), relate_instants(trace, end), backend)
+        return _integrate(trace, (start, end), backend, lambda at_ns: relate_instants(trace, at_ns))
     if abs(trace.start_ns) >= _WHOLE_NS_LIMIT or abs(trace.end_ns) >= _WHOLE_NS_LIMIT:
         raise ValueError(
             f"float64 cannot hold nanoseconds near {trace.start_ns}; give int64 instants, or seconds from the start"
             " of the trace to integrate_offsets"
         )
     origin = float(trace.start_ns)
-    return _integrate(trace, start.astype(np.float64) - origin, end.astype(np.float64) - origin, backend)
+    return _integrate(trace, (start, end), backend, lambda at_ns: np.asarray(at_ns, np.float64) - origin)
 
 
 def integrate_offsets(
@@ -117,8 +118,8 @@ def integrate_offsets(
     Raises:
         ValueError: shapes differ, an end lies before its start, or an instant is not finite.
     """
-    start = np.atleast_1d(np.asarray(start_s, np.float64)) * 1e9
-    return _integrate(trace, start, np.atleast_1d(np.asarray(end_s, np.float64)) * 1e9, backend)
+    start, end = np.atleast_1d(np.asarray(start_s, np.float64)), np.atleast_1d(np.asarray(end_s, np.float64))
+    return _integrate(trace, (start, end), backend, lambda at_s: np.asarray(at_s * 1e9, np.float64))
 
 
 def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend = "auto") -> IntegratedEnergy:
@@ -262,26 +263,51 @@ def takes_compiled(backend: Backend, samples: int, slices: int, *, pays: float =
     return backend == "numba"
 
 
-def _integrate(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, backend: Backend) -> IntegratedEnergy:
-    if start_ns.shape != end_ns.shape or start_ns.ndim != 1:
-        raise ValueError(f"starts and ends must be (m,), got {start_ns.shape} and {end_ns.shape}")
+def _integrate(
+    trace: EnergyTrace,
+    span: tuple[NDArray[Any], NDArray[Any]],
+    backend: Backend,
+    relate: Callable[[NDArray[Any]], Instants],
+) -> IntegratedEnergy:
+    """Returns the sums; ``relate`` turns instants as they were given into ns from the start of the trace."""
+    start, end = span
+    if start.shape != end.shape or start.ndim != 1:
+        raise ValueError(f"starts and ends must be (m,), got {start.shape} and {end.shape}")
+    m = start.size
+    compiled = takes_compiled(backend, trace.n, m)
+    held = IntegratedEnergy(energy_j=np.empty(m), covered_s=np.empty(m))
+
+    def fill(rows: slice) -> None:
+        some = relate(start[rows]), relate(end[rows])
+        _check(some, rows.start)
+        some = clip_instants(trace, some[0]), clip_instants(trace, some[1])
+        held.covered_s[rows] = covered_time(trace, *some)
+        if compiled:
+            _run_kernel(_samples(trace), _arrange(trace, *some), held.energy_j[rows])
+            held.energy_j[rows][some[0] == some[1]] = 0.0  # the end of an empty slice may be visited before its start
+        else:
+            (first, first_ns), (last, last_ns) = (locate_instants(trace, at_ns) for at_ns in some)
+            positions = Positions(start=first, start_ns=first_ns, end=last, end_ns=last_ns)
+            held.energy_j[rows] = integrate_positions(_samples(trace), positions) * 1e-9
+
+    if not compiled or m < _SHARED_SLICES or trace.n > _SHARED_SAMPLES * m:
+        fill(slice(0, m))
+        return held
+    # the slices are the work, not the samples: two halves of them side by side; always two, so that no figure depends
+    # on the machine
+    with ThreadPoolExecutor(1) as beside:
+        other = beside.submit(fill, slice(m // 2, m))
+        fill(slice(0, m // 2))
+        other.result()
+    return held
+
+
+def _check(related_ns: tuple[Instants, Instants], first: int) -> None:
+    start_ns, end_ns = related_ns
     if start_ns.dtype.kind == "f" and not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
         raise ValueError("an instant is not finite")
     if bool(np.any(end_ns < start_ns)):
-        raise ValueError(f"slice {int(np.argmax(end_ns < start_ns))} ends before it starts")
-    start_ns, end_ns = clip_instants(trace, start_ns), clip_instants(trace, end_ns)
-    covered_s = covered_time(trace, start_ns, end_ns)
-    samples = _samples(trace)
-    if takes_compiled(backend, trace.n, start_ns.size):
-        energy_j = np.empty(start_ns.size)
-        _fill_energy(trace, start_ns, end_ns, energy_j)
-        energy_j[start_ns == end_ns] = 0.0  # the end of an empty slice may be visited before its start
-    else:
-        start, start_in_ns = locate_instants(trace, start_ns)
-        end, end_in_ns = locate_instants(trace, end_ns)
-        positions = Positions(start=start, start_ns=start_in_ns, end=end, end_ns=end_in_ns)
-        energy_j = integrate_positions(samples, positions) * 1e-9
-    return IntegratedEnergy(energy_j=energy_j, covered_s=covered_s)
+        raise ValueError(f"slice {first + int(np.argmax(end_ns < start_ns))} ends before it starts")
 
 
 def _arrange(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> tuple[Ints, Floats, Ints]:
@@ -307,22 +333,6 @@ def _arrange(trace: EnergyTrace, start_ns: Instants, end_ns: Instants) -> tuple[
         return index, offset_ns, order
     whole_ns, part_ns = split_instants(bounds_ns)
     return whole_ns + np.int64(trace.start_ns), part_ns, order
-
-
-def _fill_energy(trace: EnergyTrace, start_ns: Instants, end_ns: Instants, energy_j: Floats) -> None:
-    m = energy_j.size
-    if m < _SHARED_SLICES or trace.n > _SHARED_SAMPLES * m:
-        _run_kernel(_samples(trace), _arrange(trace, start_ns, end_ns), energy_j)
-        return
-    # the slices are the work, not the samples: two halves of them side by side; always two, so that no figure depends
-    # on the machine
-    halves = [slice(0, m // 2), slice(m // 2, m)]
-
-    def fill(rows: slice) -> None:
-        _run_kernel(_samples(trace), _arrange(trace, start_ns[rows], end_ns[rows]), energy_j[rows])
-
-    with ThreadPoolExecutor(len(halves)) as pool:
-        list(pool.map(fill, halves))
 
 
 def _run_kernel(samples: Samples, places: tuple[Ints, Floats, Ints], energy_j: Floats) -> None:
