@@ -14,6 +14,7 @@ __all__ = [
     "locate_instants",
     "order_slices",
     "relate_instants",
+    "relate_spans",
     "sort_instants",
     "split_instants",
 ]
@@ -60,6 +61,22 @@ def relate_instants(trace: Timed, instants_ns: NDArray[Any]) -> Ints:
     whole_ns = np.asarray(instants_ns, np.int64)
     clipped: Ints = _clip(whole_ns, trace.start_ns, trace.end_ns + 1)
     return np.asarray(clipped - np.int64(trace.start_ns), np.int64)
+
+
+def relate_spans(trace: Timed, start_ns: NDArray[Any], end_ns: NDArray[Any]) -> tuple[Instants, Instants]:
+    """Returns :func:`relate_instants` of both, clipped to the trace; each end is known to be >= its start.
+
+    Where all of them lie inside, the first start and the last end say so: two passes instead of eight.
+    """
+    edges_ns = trace.edges_ns
+    length_ns = trace.n * trace.step_ns if edges_ns is None else float(edges_ns[-1] - edges_ns[0])
+    if start_ns.size and length_ns.is_integer() and start_ns.dtype == end_ns.dtype == np.int64:
+        first_ns, last_ns = int(start_ns.min()), int(end_ns.max())
+        if first_ns >= trace.start_ns and last_ns <= trace.start_ns + int(length_ns):
+            origin = np.int64(trace.start_ns)
+            return np.asarray(start_ns - origin, np.int64), np.asarray(end_ns - origin, np.int64)
+    start, end = (clip_instants(trace, relate_instants(trace, at_ns)) for at_ns in (start_ns, end_ns))
+    return start, end
 
 
 def _clip(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:

@@ -32,6 +32,7 @@ from joulemap.trace.instants import (
     clip_instants,
     locate_instants,
     relate_instants,
+    relate_spans,
     sort_instants,
     split_instants,
 )
@@ -58,6 +59,7 @@ Ints = NDArray[np.int64]
 
 # samples + 400 per slice: below it numpy is done before numba is imported (benchmarks/bench_integrate.py)
 _NUMBA_PAYS = 1.5e9
+_Spans = tuple[NDArray[Any], NDArray[Any]]
 _SHARED_SLICES = 200_000  # from here on two threads share the slices,
 _SHARED_SAMPLES = 64  # where there are at most so many samples to each: both read all of them
 _WHOLE_NS_LIMIT = 2**53  # a float64 holds every integer of ns up to here (104 days)
@@ -94,14 +96,19 @@ def integrate_energy(
     """
     start, end = np.atleast_1d(np.asarray(start_ns)), np.atleast_1d(np.asarray(end_ns))
     if not (np.issubdtype(start.dtype, np.floating) or np.issubdtype(end.dtype, np.floating)):
-        return _integrate(trace, (start, end), backend, lambda at_ns: relate_instants(trace, at_ns))
+        return _integrate(trace, (start, end), backend, lambda some: relate_spans(trace, *some))
     if abs(trace.start_ns) >= _WHOLE_NS_LIMIT or abs(trace.end_ns) >= _WHOLE_NS_LIMIT:
         raise ValueError(
             f"float64 cannot hold nanoseconds near {trace.start_ns}; give int64 instants, or seconds from the start"
             " of the trace to integrate_offsets"
         )
     origin = float(trace.start_ns)
-    return _integrate(trace, (start, end), backend, lambda at_ns: np.asarray(at_ns, np.float64) - origin)
+
+    def relate(some: _Spans) -> tuple[Instants, Instants]:
+        start, end = (clip_instants(trace, np.asarray(at_ns, np.float64) - origin) for at_ns in some)
+        return start, end
+
+    return _integrate(trace, (start, end), backend, relate)
 
 
 def integrate_offsets(
@@ -119,7 +126,12 @@ def integrate_offsets(
         ValueError: shapes differ, an end lies before its start, or an instant is not finite.
     """
     start, end = np.atleast_1d(np.asarray(start_s, np.float64)), np.atleast_1d(np.asarray(end_s, np.float64))
-    return _integrate(trace, (start, end), backend, lambda at_s: np.asarray(at_s * 1e9, np.float64))
+
+    def relate(some: _Spans) -> tuple[Instants, Instants]:
+        start, end = (clip_instants(trace, np.asarray(at_s * 1e9, np.float64)) for at_s in some)
+        return start, end
+
+    return _integrate(trace, (start, end), backend, relate)
 
 
 def integrate_between(trace: EnergyTrace, instants_ns: Ints, *, backend: Backend = "auto") -> IntegratedEnergy:
@@ -265,11 +277,11 @@ def takes_compiled(backend: Backend, samples: int, slices: int, *, pays: float =
 
 def _integrate(
     trace: EnergyTrace,
-    span: tuple[NDArray[Any], NDArray[Any]],
+    span: _Spans,
     backend: Backend,
-    relate: Callable[[NDArray[Any]], Instants],
+    relate: Callable[[_Spans], tuple[Instants, Instants]],
 ) -> IntegratedEnergy:
-    """Returns the sums; ``relate`` turns instants as they were given into ns from the start of the trace."""
+    """Returns the sums; ``relate`` turns instants as they were given into ns from the start of the trace, inside it."""
     start, end = span
     if start.shape != end.shape or start.ndim != 1:
         raise ValueError(f"starts and ends must be (m,), got {start.shape} and {end.shape}")
@@ -278,9 +290,8 @@ def _integrate(
     held = IntegratedEnergy(energy_j=np.empty(m), covered_s=np.empty(m))
 
     def fill(rows: slice) -> None:
-        some = relate(start[rows]), relate(end[rows])
-        _check(some, rows.start)
-        some = clip_instants(trace, some[0]), clip_instants(trace, some[1])
+        _check((start[rows], end[rows]), rows.start)
+        some = relate((start[rows], end[rows]))
         held.covered_s[rows] = covered_time(trace, *some)
         if compiled:
             _run_kernel(_samples(trace), _arrange(trace, *some), held.energy_j[rows])
@@ -302,9 +313,11 @@ def _integrate(
     return held
 
 
-def _check(related_ns: tuple[Instants, Instants], first: int) -> None:
-    start_ns, end_ns = related_ns
-    if start_ns.dtype.kind == "f" and not (np.isfinite(start_ns).all() and np.isfinite(end_ns).all()):
+def _check(span: _Spans, first: int) -> None:
+    start_ns, end_ns = span
+    if "f" in {start_ns.dtype.kind, end_ns.dtype.kind} and not (
+        np.isfinite(start_ns).all() and np.isfinite(end_ns).all()
+    ):
         raise ValueError("an instant is not finite")
     if bool(np.any(end_ns < start_ns)):
         raise ValueError(f"slice {first + int(np.argmax(end_ns < start_ns))} ends before it starts")
