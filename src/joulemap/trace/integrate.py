@@ -306,10 +306,8 @@ def _integrate(
         return held
     # the slices are the work, not the samples: two halves of them side by side; always two, so that no figure depends
     # on the machine
-    with ThreadPoolExecutor(1) as beside:
-        other = beside.submit(fill, slice(m // 2, m))
-        fill(slice(0, m // 2))
-        other.result()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(fill, (slice(0, m // 2), slice(m // 2, m))))
     return held
 
 
