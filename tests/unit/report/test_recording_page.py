@@ -298,7 +298,7 @@ def test_boxes_of_the_icicle_hold_what_is_inside_and_add_up(nested: Path, nested
 
 def test_clocks_and_published_figures_stand_beside_the_map() -> None:
     sections = build_sections(slices_at(METER, [("a", 0, 10**9, "t")]))
-    clock = {"source": "board", "target": "meter", "method": "markers", "reference_ns": 0, "offset_ns": 1_500_000_000,
+    clock = {"source": "board", "target": "meter", "method": "markers", "reference_ns": 0, "offset_ns": 1_500_000_033,
              "offset_fraction_ns": 0.25, "drift_ppm": 12.5, "std_s": 1e-6, "drift_std_ppm": 0.5, "residual_s": 3e-6,
              "points": 20}  # fmt: skip
     metrics = {"published_value": 262.48847977862425, "published_unit": "mJ/stream", "average_power_w": 34.57,
@@ -309,7 +309,7 @@ def test_clocks_and_published_figures_stand_beside_the_map() -> None:
     view = build_recording_page(replace(sections, document=document))
     panels = {panel.title: dict(panel.rows) for panel in view.panels}
     assert panels["Clocks"]["board \u2192 meter"] == (
-        "from marks that both saw; offset 1.5\u2009s \u00b1 2.0\u2009µs; drift 12.5 \u00b1 0.98\u2009ppm;"
+        "from marks that both saw; offset 1.5000000\u2009s \u00b1 2.0\u2009µs; drift 12.50 \u00b1 0.98\u2009ppm;"
         " residual 3.0\u2009µs (1 sd) over 20 points"
     )
     published = panels["Published rule"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -101,15 +102,26 @@ def build_panels(sections: RecordingSections) -> tuple[Panel, ...]:
     return tuple(panels)
 
 
+def _supported(value: float, expanded: float) -> str:
+    """Returns a number with the decimals that two digits of its U support; without U nine at most, none of them idle.
+
+    No prefix: an offset may be as long as an epoch and known to a nanosecond.
+    """
+    if not 0 < expanded < math.inf:
+        return f"{value:.9f}".rstrip("0").rstrip(".")
+    return f"{value:.{min(max(1 - math.floor(math.log10(expanded)), 0), 9)}f}"
+
+
 def _describe_clock(clock: Document) -> tuple[str, str]:
     offset_s = clock["offset_ns"] * 1e-9 + clock["offset_fraction_ns"] * 1e-9
     known = f" \u00b1 {format_si(_COVERAGE * clock['std_s'], 's', digits=2)}" if clock["std_s"] else ""
     said = [_METHODS.get(clock["method"], str(clock["method"]))]
     if offset_s or known:
-        said.append(f"offset {offset_s:.9f}".rstrip("0").rstrip(".") + f"\u2009s{known}")
+        said.append(f"offset {_supported(offset_s, _COVERAGE * (clock['std_s'] or 0.0))}\u2009s{known}")
     if clock["drift_ppm"]:
         spread = f" \u00b1 {_COVERAGE * clock['drift_std_ppm']:.2g}" if clock["drift_std_ppm"] else ""
-        said.append(f"drift {clock['drift_ppm']:.4g}{spread}\u2009ppm")
+        drift = _supported(clock["drift_ppm"], _COVERAGE * (clock["drift_std_ppm"] or 0.0))
+        said.append(f"drift {drift}{spread}\u2009ppm")
     if clock["points"]:
         residual = format_si(clock["residual_s"], "s", digits=2)
         said.append(f"residual {residual} (1 sd) over {format_count(clock['points'])} points")
