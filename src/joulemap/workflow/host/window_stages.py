@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 
 import numpy as np
 
-from joulemap.analysis.host.plan import plan_loads, plan_window
+from joulemap.analysis.host.plan import WeightRoom, plan_loads, plan_window
 from joulemap.errors import InputError
 from joulemap.firmware.stages.seeds import named_stream
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.campaign import BARE, BASE, Load, LoadKind, LoadWindow
 from joulemap.records.progress import Phase, ProgressUpdate
 from joulemap.runtimes.base import RuntimeSession
+from joulemap.runtimes.graphs.repetition import spare_weights_b
 from joulemap.workflow.host.context import Planned, Recorded, Timed, grow, operator_shares
 from joulemap.workflow.host.domains import sum_domains
 from joulemap.workflow.host.load_stages import settle
+from joulemap.workflow.machine.isolation import probe_isolation
+from joulemap.workflow.machine.tree import MachineTree
 
-__all__ = ["measure_windows", "plan_windows"]
+__all__ = ["measure_windows", "plan_windows", "weight_room"]
 
-_WEIGHTS_B = 1 << 30
-"""Memory for the weights of all repeated graphs together; each holds its own."""
+_MEMORY_SHARE = 4
+"""One part of so many of the memory is for the weights of all repeated graphs together."""
 _WARM = 10
 _LEAD = 0.05
 _IDLE = Load(kind=LoadKind.IDLE)
@@ -36,12 +40,11 @@ def plan_windows(context: Timed) -> Planned:
         update_period_s=access.update_period_s,
         smear_s=access.smear_s,
     )
-    room = _WEIGHTS_B // max(session.model.constants_b, 1)
-    most = min(request.operators, room)
-    loads = plan_loads(operator_shares(context.times), session.repeatable, most=most)
+    shares, room = operator_shares(context.times), weight_room(session)
+    loads = plan_loads(shares, session.repeatable, most=request.operators, room=room)
     findings = []
-    if most < request.operators:
-        message = f"each repeated graph holds {session.model.constants_b / 2**20:.0f} MiB of weights: {most} at most"
+    if len(loads) < len(plan_loads(shares, session.repeatable, most=request.operators)):
+        message = f"each repeated graph holds {room.model_b / 2**20:.0f} MiB of weights or more: {len(loads)} fit"
         findings.append(Finding(slug="repetition_limited", severity=Severity.INFO, message=message))
     if not loads:
         why = "as asked" if request.operators == 0 else f"{context.runtime.traits.name} repeats none of them here"
@@ -59,6 +62,20 @@ def plan_windows(context: Timed) -> Planned:
         )
     )
     return grow(context, Planned, plan=plan, loads=loads, findings=tuple(findings))
+
+
+def weight_room(session: RuntimeSession) -> WeightRoom:
+    """Returns what the weights of repeated graphs may take of this machine's memory."""
+    memory_b = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    facts = probe_isolation(MachineTree())
+    memory_b += [fact.value for fact in facts if fact.key == "memory_limit" and isinstance(fact.value, int)]
+    model = session.model
+    return WeightRoom(
+        model_b=model.constants_b,
+        operators_b=tuple(operator.weights_b for operator in model.operators),
+        spare_b=spare_weights_b(model.constants_b),
+        all_b=min(memory_b) // _MEMORY_SHARE,
+    )
 
 
 def measure_windows(context: Planned) -> Recorded:
