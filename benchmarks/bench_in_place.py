@@ -23,13 +23,13 @@ from onnx import TensorProto, helper, numpy_helper
 from ratios import print_ratio
 
 from joulemap.analysis.host.plan import plan_loads
-from joulemap.records.host.campaign import BASE
 from joulemap.records.host.request import SessionRequest
+from joulemap.runtimes.base import RuntimeSession
 from joulemap.runtimes.registry import choose_runtime
 from joulemap.workflow.host.context import operator_shares
 from joulemap.workflow.host.inputs import build_inputs
 from joulemap.workflow.host.load_stages import find_times, settle
-from joulemap.workflow.host.window_stages import weight_room
+from joulemap.workflow.host.weight_room import find_room
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from make_onnx import build_attention, build_lstm
@@ -67,20 +67,26 @@ def miss(model: Path, given: argparse.Namespace) -> tuple[float, float]:
     session = chosen.open(SessionRequest(model=model, threads=given.threads, batch=1), time.perf_counter_ns)
     session.feed(build_inputs(session.model.inputs, batch=1, file=None, seed=0))
     latency_s = settle(session, 1.0)
-    shares = operator_shares(find_times(session, latency_s, lambda update: None))
-    loads = plan_loads(shares, session.repeatable, most=given.operators, room=weight_room(session))
-    sessions = {BASE: session} | {load: session.repeated(load.operators, load.copies) for load in loads}
+    shares = operator_shares(find_times(session, latency_s, lambda _: None))
+    loads = plan_loads(shares, session.repeatable, most=given.operators, room=find_room(session))
     bare = session.bare()
     gap_s = 0.0 if bare is None else settle(bare, 0.05)
-    counts = {load: max(round(given.window_s / settle(opened, 0.1)), 3) for load, opened in sessions.items()}
     missed = []
     for _ in range(given.rounds):
-        time_s = {load: float(np.median(opened.run(counts[load]))) for load, opened in sessions.items()}
-        parts_s = sum((time_s[load] - time_s[BASE]) / (load.copies - 1) for load in loads)
-        missed.append((parts_s + gap_s) / time_s[BASE] - 1.0)
-    for opened in sessions.values():
-        opened.close()
+        found = gap_s / latency_s - 1.0
+        for load in loads:  # a new session each time: where its memory lies is part of what differs
+            base, repeated = session.again(), session.repeated(load.operators, load.copies)
+            found += time_ratio(repeated, base, given.window_s) / (load.copies - 1)
+            base.close(), repeated.close()
+        missed.append(found)
     return statistics.median(missed), statistics.stdev(missed)
+
+
+def time_ratio(repeated: RuntimeSession, base: RuntimeSession, window_s: float) -> float:
+    """Returns by how much more an execution takes, relative: both take turns, so a neighbour's load meets both."""
+    counts = {opened: max(round(window_s / 4 / settle(opened, 0.02)), 2) for opened in (repeated, base)}
+    turns = [[float(np.median(opened.run(count))) for opened, count in counts.items()] for _ in range(4)]
+    return statistics.median(more_s / base_s for more_s, base_s in turns) - 1.0
 
 
 def main() -> None:

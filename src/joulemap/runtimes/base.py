@@ -87,6 +87,14 @@ class RuntimeSession(Protocol):
         """
         ...
 
+    def again(self) -> RuntimeSession:
+        """Returns another session of the same model, fed alike: its memory lies elsewhere.
+
+        Raises:
+            InputError: the runtime refuses to load it once more (``model-unsupported``).
+        """
+        ...
+
     def repeated(self, operators: Sequence[int], copies: int) -> RuntimeSession:
         """Returns a session in which the operators are executed ``copies`` times in place, fed alike.
 

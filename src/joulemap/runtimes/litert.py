@@ -174,6 +174,10 @@ class LiteSession:
         """Returns None: the Python interface has no operator profile."""
         del count
 
+    def again(self) -> LiteSession:
+        """Returns another session of the same model."""
+        return self._derive(self._content)
+
     def repeated(self, operators: Sequence[int], copies: int) -> LiteSession:
         """Returns a session with the operators executed ``copies`` times."""
         places = {o.provider for o in self._operators}

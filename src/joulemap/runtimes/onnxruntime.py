@@ -137,7 +137,7 @@ class _Setup:
 class OnnxRuntimeSession:
     """One loaded model; implements ``runtimes.base.RuntimeSession``. Inputs are fed before anything else."""
 
-    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None) -> None:
+    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None, derived: bool = False) -> None:
         self._path, self._setup, self._stamp = path, setup, stamp
         self._graph = graph  # optimised ModelProto with nodes named by position; None to run the file itself
         self._call: Callable[[], object] | None = None
@@ -145,7 +145,7 @@ class OnnxRuntimeSession:
         self._operators: tuple[HostOperator, ...] = ()
         self._nodes: tuple[int, ...] = ()  # index in the graph of each operator
         self._outputs_b: Mapping[int, int] = {}
-        self._derived = graph is not None
+        self._derived = derived
         self._session = setup.open(self._source())
 
     @property
@@ -268,6 +268,10 @@ class OnnxRuntimeSession:
             events = json.loads(self._profiled(folder, count).read_text("utf-8"))
         return _runs_of(events)
 
+    def again(self) -> OnnxRuntimeSession:
+        """Returns another session of the same graph, or of the file where there is none."""
+        return self._derive(self._graph)
+
     def repeated(self, operators: Sequence[int], copies: int) -> OnnxRuntimeSession:
         """Returns a session with the operators executed ``copies`` times."""
         nodes = [self._nodes[k] for k in operators]
@@ -289,7 +293,7 @@ class OnnxRuntimeSession:
         return self._derive(build_bare_graph(self._graph, described))
 
     def _derive(self, graph: Any) -> OnnxRuntimeSession:
-        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph)
+        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph, derived=True)
         other.feed(self._feed)
         return other
 

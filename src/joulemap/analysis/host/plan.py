@@ -78,7 +78,7 @@ class WeightRoom:
         model_b: of the model; every graph holds them.
         operators_b: that each operator reads; its copies may each hold them again.
         spare_b: for the copies of one load; one copy is always made.
-        all_b: for all graphs together.
+        all_b: for all graphs that are held at one time.
     """
 
     model_b: int
@@ -91,11 +91,9 @@ class WeightRoom:
         own_b = sum(self.operators_b[k] for k in operators)
         return max(1, self.spare_b // own_b) if own_b else _MOST_NODES
 
-    def holds(self, loads: Sequence[Load]) -> bool:
-        """Returns whether the graphs of all loads fit."""
-        own_b = [sum(self.operators_b[k] for k in load.operators) for load in loads]
-        copies_b = sum((load.copies - 1) * b for load, b in zip(loads, own_b, strict=True))
-        return len(loads) * self.model_b + copies_b <= self.all_b
+    def graph_b(self, load: Load) -> int:
+        """Returns the weights that the graph of a load holds."""
+        return self.model_b + (load.copies - 1) * sum(self.operators_b[k] for k in load.operators)
 
 
 def plan_loads(
@@ -111,15 +109,9 @@ def plan_loads(
     """
     known = [k for k in range(shares.size) if k in repeatable and np.isfinite(shares[k])]
     known.sort(key=lambda k: -shares[k])
-    for loads in (_divide(shares, known, most=m, room=room) for m in range(most if known else 0, 0, -1)):
-        if room is None or room.holds(loads):
-            return loads
-    return ()
+    if most < 1 or not known:
+        return ()
 
-
-def _divide(
-    shares: NDArray[np.float64], known: Sequence[int], *, most: int, room: WeightRoom | None
-) -> tuple[Load, ...]:
     alone = [k for k in known if shares[k] >= LEAST_SHARE][: most if len(known) <= most else most - 1]
     rest = sorted(set(known) - set(alone))
 
@@ -130,4 +122,5 @@ def _divide(
         extra = max(1, min(wanted, _MOST_NODES // len(operators), most_copies))
         return Load(kind=LoadKind.REPEATED, operators=tuple(operators), copies=1 + extra)
 
-    return (*(load((k,)) for k in sorted(alone)), *((load(rest),) if rest else ()))
+    loads = (*(load((k,)) for k in sorted(alone)), *((load(rest),) if rest else ()))
+    return tuple(load for load in loads if room is None or room.model_b + room.graph_b(load) <= room.all_b)

@@ -26,6 +26,7 @@ _KEPT_B = 256 << 10
 _READ_B = 16 << 10
 """An operator that writes less runs for little longer than the one that would read it (0.2 us)."""
 _USUAL_CACHE_B = 32 << 20
+_COUNTED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +55,22 @@ class CopyLayout:
     read: bool
 
 
-def lay_out_copies(
-    nodes: Sequence[NodeSize], copies: int, *, model_b: int, cache_b: int | None = None
-) -> tuple[CopyLayout, ...]:
+def lay_out_copies(nodes: Sequence[NodeSize], copies: int, *, model_b: int) -> tuple[CopyLayout, ...]:
     """Returns the layout of each node of a load.
 
-    The copies of several nodes cannot be as far apart as in the model: they have a set of weights each where the model
-    is larger than the last cache, so that all come from memory as they do there, and else share one.
+    The copies of several nodes cannot be as far apart as in the model: each has a set of weights of its own.
 
     Args:
         nodes: that are executed ``copies`` times each.
         copies: executions, >= 2.
         model_b: weights of the whole model, bytes.
-        cache_b: last-level cache, bytes; None to ask this machine.
     """
-    cache_b = read_cache_b() if cache_b is None else cache_b
     kept_b = (copies - 1) * sum(node.outputs_b for node in nodes)
 
     def sets(own_b: int) -> int:
         if not own_b:
             return 1
-        if len(nodes) == 1:
-            return min(copies, math.ceil(model_b / own_b))
-        return copies if model_b > cache_b else 1
+        return min(copies, math.ceil(model_b / own_b)) if len(nodes) == 1 else copies
 
     return tuple(
         CopyLayout(sets=sets(node.weights_b), read=kept_b > _KEPT_B and node.outputs_b >= _READ_B) for node in nodes
@@ -86,18 +80,21 @@ def lay_out_copies(
 def spare_weights_b(model_b: int, cache_b: int | None = None) -> int:
     """Returns how many bytes of weights the copies of a load may read besides the model's own.
 
-    Runtimes pack weights for each copy by itself. More than this would push a model that fits into the last cache out
-    of it, or take more memory than the model twice.
+    Runtimes pack weights for each copy by itself. More than this would push a model that fits into the cache out of it,
+    or take more memory than the model twice.
 
     Args:
         model_b: weights of the model, bytes.
-        cache_b: last-level cache, bytes; None to ask this machine.
+        cache_b: of the last-level cache, bytes, as ``read_cache_b`` tells; None to ask this machine.
     """
     return max(model_b, (read_cache_b() if cache_b is None else cache_b) // 2)
 
 
 def read_cache_b(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """Returns the size of the last-level cache, bytes; 32 MiB where the system does not tell.
+    """Returns what a model may count on of the last-level cache, bytes: a quarter of it.
+
+    Activations, and whatever else runs on the machine or beside a virtual one, take the rest. Where the system does not
+    tell its size it is taken for 32 MiB.
 
     Args:
         folder: of the caches of one core.
@@ -113,4 +110,4 @@ def read_cache_b(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> i
             found.append((level, int(told.removesuffix("K")) << 10))
         except (OSError, ValueError):
             continue
-    return max(found)[1] if found else _USUAL_CACHE_B
+    return (max(found)[1] if found else _USUAL_CACHE_B) // _COUNTED
