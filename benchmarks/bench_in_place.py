@@ -68,7 +68,7 @@ def miss(model: Path, given: argparse.Namespace) -> tuple[float, float]:
     session.feed(build_inputs(session.model.inputs, batch=1, file=None, seed=0))
     latency_s = settle(session, 1.0)
     shares = operator_shares(find_times(session, latency_s, lambda _: None))
-    loads = plan_loads(shares, session.repeatable, most=given.operators, room=find_room(session))
+    loads = plan_loads(shares, session.repeatable, most=given.operators, room=find_room(session, shares * latency_s))
     bare = session.bare()
     gap_s = 0.0 if bare is None else settle(bare, 0.05)
     missed = []

@@ -27,10 +27,9 @@ from joulemap.runtimes.graphs.tflite_graph import (
     can_repeat,
     import_litert,
     list_operators,
-    pack_bare,
     read_lite_graph,
 )
-from joulemap.runtimes.graphs.tflite_repetition import pack_repeated
+from joulemap.runtimes.graphs.tflite_repetition import pack_bare, pack_repeated
 
 __all__ = ["LiteRuntime"]
 
@@ -186,7 +185,8 @@ class LiteSession:
 
     def bare(self) -> LiteSession | None:
         """Returns a session without operators."""
-        return self._derive(pack_bare(self._graph))
+        delegated = any(o.provider == "xnnpack" for o in self._operators)
+        return self._derive(pack_bare(self._graph, shapes=self._shapes, delegated=delegated))
 
     def _derive(self, content: bytes) -> LiteSession:
         session = LiteSession(

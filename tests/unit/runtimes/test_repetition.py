@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from joulemap.runtimes.graphs.repetition import (
+    Caches,
     CopyLayout,
     NodeSize,
     lay_out_copies,
-    read_cache_b,
+    read_caches,
     spare_weights_b,
 )
 
@@ -43,7 +44,9 @@ def test_a_lone_operator_takes_turns_with_as_many_weights_as_the_model_has(
 def test_copies_of_several_operators_have_weights_of_their_own_or_half_of_them(
     cache_b: int, copies: int, sets: int
 ) -> None:
-    layouts = lay_out_copies([size(MIB), size(), size(3 * MIB)], copies, model_b=7 * MIB, cache_b=cache_b)
+    layouts = lay_out_copies(
+        [size(MIB), size(), size(3 * MIB)], copies, model_b=7 * MIB, caches=Caches(near_b=KIB, last_b=cache_b)
+    )
     assert [layout.sets for layout in layouts] == [sets, 1, sets]
 
 
@@ -54,25 +57,40 @@ def test_copies_are_read_where_they_would_fill_a_near_cache() -> None:
     assert [layout.read for layout in lay_out_copies(many, 3, model_b=0)] == [True, False, False]
 
 
-def test_copies_may_read_as_much_as_the_model_or_half_of_the_cache() -> None:
-    assert spare_weights_b(100 * MIB, cache_b=8 * MIB) == 100 * MIB
-    assert spare_weights_b(MIB, cache_b=8 * MIB) == 4 * MIB
+@pytest.mark.parametrize(
+    ("model_b", "spare_b", "fast_b"),
+    [
+        (300 * KIB, 4 * MIB, 212 * KIB),  # all of it stays in the near cache
+        (3 * MIB, 4 * MIB, 5 * MIB),
+        (7 * MIB, 7 * MIB, MIB),
+        (100 * MIB, 100 * MIB, 100 * MIB),  # from memory, in the model and in copies
+    ],
+)
+def test_copies_read_as_much_as_leaves_the_model_in_its_cache(model_b: int, spare_b: int, fast_b: int) -> None:
+    caches = Caches(near_b=512 * KIB, last_b=8 * MIB)
+    assert spare_weights_b(model_b, caches) == spare_b
+    assert spare_weights_b(model_b, caches, fast=True) == fast_b
 
 
-def test_a_quarter_of_the_last_level_counts(tmp_path: Path) -> None:
-    for index, level, told in ((0, 1, "48K"), (1, 1, "32K"), (2, 2, "1024K"), (3, 3, "32768K")):
-        folder = tmp_path / f"index{index}"
-        folder.mkdir()
-        (folder / "level").write_text(f"{level}\n")
-        (folder / "size").write_text(f"{told}\n")
-    (tmp_path / "index4").mkdir()  # tells nothing
-    assert read_cache_b(tmp_path) == 8 * MIB
+def write_caches(folder: Path, *told: tuple[int, str]) -> Path:
+    for index, (level, size_kib) in enumerate(told):
+        (folder / f"index{index}").mkdir()
+        (folder / f"index{index}" / "level").write_text(f"{level}\n")
+        (folder / f"index{index}" / "size").write_text(f"{size_kib}\n")
+    (folder / "index9").mkdir()  # tells nothing
+    return folder
 
 
-def test_without_a_word_from_the_system_32_mib_are_taken(tmp_path: Path) -> None:
-    assert read_cache_b(tmp_path / "none") == 8 * MIB
-    broken = tmp_path / "index0"
-    broken.mkdir()
-    (broken / "level").write_text("3")
-    (broken / "size").write_text("much")
-    assert read_cache_b(tmp_path) == 8 * MIB
+def test_half_of_the_near_cache_and_a_quarter_of_the_last_one_count(tmp_path: Path) -> None:
+    folder = write_caches(tmp_path, (1, "48K"), (1, "32K"), (2, "2048K"), (3, "32768K"))
+    assert read_caches(folder) == Caches(near_b=MIB, last_b=8 * MIB)
+
+
+def test_a_machine_without_a_third_level_has_its_second_as_the_last(tmp_path: Path) -> None:
+    assert read_caches(write_caches(tmp_path, (1, "64K"), (2, "512K"))) == Caches(near_b=256 * KIB, last_b=256 * KIB)
+
+
+def test_caches_that_the_system_does_not_tell_are_taken_for_usual_ones(tmp_path: Path) -> None:
+    usual = Caches(near_b=512 * KIB, last_b=8 * MIB)
+    assert read_caches(tmp_path / "none") == usual
+    assert read_caches(write_caches(tmp_path, (3, "much"))) == usual

@@ -78,6 +78,8 @@ class WeightRoom:
         model_b: of the model; every graph holds them.
         operators_b: that each operator reads; its copies may each hold them again.
         spare_b: for the copies of one load; one or two copies are always made.
+        fast: operators that read their weights so fast that it matters which cache holds them.
+        fast_b: for the copies of a load with one of these.
         all_b: for all graphs that are held at one time.
     """
 
@@ -85,11 +87,14 @@ class WeightRoom:
     operators_b: tuple[int, ...]
     spare_b: int
     all_b: int
+    fast: frozenset[int] = frozenset()
+    fast_b: int = 0
 
     def copies(self, operators: Sequence[int]) -> int:
         """Returns how many more executions of the operators there is room for."""
         own_b = sum(self.operators_b[k] for k in operators)
-        return self.spare_b // own_b if own_b else _MOST_NODES
+        spare_b = self.spare_b if self.fast.isdisjoint(operators) else min(self.fast_b, self.spare_b)
+        return spare_b // own_b if own_b else _MOST_NODES
 
     def graph_b(self, load: Load) -> int:
         """Returns the weights that the graph of a load holds."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["IN_PLACE_ERROR", "CopyLayout", "NodeSize", "lay_out_copies", "read_cache_b", "spare_weights_b"]
+__all__ = ["IN_PLACE_ERROR", "Caches", "CopyLayout", "NodeSize", "lay_out_copies", "read_caches", "spare_weights_b"]
 
 IN_PLACE_ERROR = 0.03
 """Half-width of what a copy so laid out costs more or less than its operator within the model, relative: a limit from
@@ -25,8 +25,7 @@ _KEPT_B = 256 << 10
 """Copies that write less than this together stay in a near cache (L2 of current cores: 0.25..2 MiB)."""
 _READ_B = 16 << 10
 """An operator that writes less runs for little longer than the one that would read it (0.2 us)."""
-_USUAL_CACHE_B = 32 << 20
-_COUNTED = 4
+_USUAL = {2: 1 << 20, 3: 32 << 20}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +54,21 @@ class CopyLayout:
     read: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caches:
+    """What the weights of a model may count on: activations, and whatever else runs, take the rest.
+
+    Args:
+        near_b: half of a core's own cache (L2), bytes.
+        last_b: a quarter of the last level, bytes: others on the machine, or beside a virtual one, share it.
+    """
+
+    near_b: int
+    last_b: int
+
+
 def lay_out_copies(
-    nodes: Sequence[NodeSize], copies: int, *, model_b: int, cache_b: int | None = None
+    nodes: Sequence[NodeSize], copies: int, *, model_b: int, caches: Caches | None = None
 ) -> tuple[CopyLayout, ...]:
     """Returns the layout of each node of a load.
 
@@ -68,9 +80,9 @@ def lay_out_copies(
         nodes: that are executed ``copies`` times each.
         copies: executions, >= 2.
         model_b: weights of the whole model, bytes.
-        cache_b: of the last-level cache, bytes, as ``read_cache_b`` tells; None to ask this machine.
+        caches: None to ask this machine.
     """
-    larger = model_b > (read_cache_b() if cache_b is None else cache_b)
+    larger = model_b > (read_caches() if caches is None else caches).last_b
     kept_b = (copies - 1) * sum(node.outputs_b for node in nodes)
 
     def sets(own_b: int) -> int:
@@ -85,24 +97,25 @@ def lay_out_copies(
     )
 
 
-def spare_weights_b(model_b: int, cache_b: int | None = None) -> int:
+def spare_weights_b(model_b: int, caches: Caches | None = None, *, fast: bool = False) -> int:
     """Returns how many bytes of weights the copies of a load may read besides the model's own.
 
-    Runtimes pack weights for each copy by itself. More than this would push a model that fits into the cache out of it,
+    Runtimes pack weights for each copy by itself. More than this would push a model that fits into a cache out of it,
     or take more memory than the model twice.
 
     Args:
         model_b: weights of the model, bytes.
-        cache_b: of the last-level cache, bytes, as ``read_cache_b`` tells; None to ask this machine.
+        caches: None to ask this machine.
+        fast: the copies read their weights so fast that it matters which cache holds them.
     """
-    return max(model_b, (read_cache_b() if cache_b is None else cache_b) // 2)
+    caches = read_caches() if caches is None else caches
+    if fast:
+        return next((room_b - model_b for room_b in (caches.near_b, caches.last_b) if model_b <= room_b), model_b)
+    return max(model_b, caches.last_b // 2)
 
 
-def read_cache_b(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """Returns what a model may count on of the last-level cache, bytes: a quarter of it.
-
-    Activations, and whatever else runs on the machine or beside a virtual one, take the rest. Where the system does not
-    tell its size it is taken for 32 MiB.
+def read_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Caches:
+    """Returns what a model may count on of the caches; of 1 MiB and 32 MiB where the system does not tell.
 
     Args:
         folder: of the caches of one core.
@@ -110,12 +123,16 @@ def read_cache_b(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> i
     References:
         Linux Documentation/ABI/testing/sysfs-devices-system-cpu (cache/index*/level, size).
     """
-    found = []
+    found = dict(_USUAL)
+    told: dict[int, int] = {}
     for entry in folder.glob("index*"):
         try:
             level = int((entry / "level").read_text("ascii"))
-            told = (entry / "size").read_text("ascii").strip()
-            found.append((level, int(told.removesuffix("K")) << 10))
+            size = (entry / "size").read_text("ascii").strip()
+            told[level] = max(told.get(level, 0), int(size.removesuffix("K")) << 10)
         except (OSError, ValueError):
             continue
-    return (max(found)[1] if found else _USUAL_CACHE_B) // _COUNTED
+    found.update({level: told[level] for level in (2, 3) if level in told})
+    if told and max(told) > 1:
+        found[3] = told[max(told)]
+    return Caches(near_b=found[2] // 2, last_b=max(found[3] // 4, found[2] // 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import struct
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +19,6 @@ __all__ = [
     "import_litert",
     "list_operators",
     "list_tensors",
-    "pack_bare",
     "pack_main",
     "read_lite_graph",
 ]
@@ -134,13 +132,6 @@ def _text(name: bytes | str | None) -> str:
 def can_repeat(operator: HostOperator) -> bool:
     """Returns whether executing it again changes nothing but the time."""
     return operator.op not in _STATEFUL
-
-
-def pack_bare(graph: LiteGraph) -> bytes:
-    """Returns a model with the same inputs and no operator: its outputs are its inputs."""
-    main = copy.copy(graph.subgraphs[0])
-    main.operators, main.outputs = [], np.array(main.inputs, np.int32)
-    return pack_main(copy.copy(graph), main)
 
 
 def pack_main(graph: LiteGraph, main: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""TFLite graphs with operators repeated in place. Needs ``ai-edge-litert``, loaded when asked.
+"""TFLite graphs with operators repeated in place, and without any. Needs ``ai-edge-litert``, loaded when asked.
 
 A delegate leaves out what nothing reads: what a copy writes is an output of the model, or a slice of it is, one element
 large, where the copies would otherwise fill the near caches.
@@ -16,7 +16,7 @@ import numpy as np
 from joulemap.runtimes.graphs.repetition import CopyLayout, NodeSize, lay_out_copies
 from joulemap.runtimes.graphs.tflite_graph import LiteGraph, constant_b, import_litert, pack_main
 
-__all__ = ["pack_repeated"]
+__all__ = ["pack_bare", "pack_repeated"]
 
 _SLICED: Final = ("FLOAT32", "INT8", "UINT8")
 _SLICE_VERSION: Final = 5
@@ -52,6 +52,22 @@ def pack_repeated(
     return writer.pack()
 
 
+def pack_bare(graph: LiteGraph, *, shapes: Mapping[int, tuple[int, ...]], delegated: bool) -> bytes:
+    """Returns a model with the same inputs that executes no operator of the model.
+
+    Args:
+        graph: not changed.
+        shapes: of the tensors, by index, as the interpreter has them.
+        delegated: operators of the model run in a delegate: a slice of one element takes their place there, so that the
+            cost of calling the delegate is seen.
+    """
+    writer = _Writer.of(graph, shapes)
+    inputs = [int(t) for t in graph.subgraphs[0].inputs]
+    first = next((t for t in inputs if writer.can_slice(t)), None) if delegated else None
+    writer.outputs[:] = inputs if first is None else [writer.slice(first)]
+    return writer.pack()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
     graph: LiteGraph
@@ -83,9 +99,12 @@ class _Writer:
     def size(self, operator: Any, *, sliced: bool) -> NodeSize:
         weights_b = sum(constant_b(self.graph, t) for t in {int(t) for t in operator.inputs if t >= 0})
         places = [int(t) for t in operator.outputs]
-        known = sliced and all(self._type(t) in _SLICED and len(self.shapes.get(t, ())) > 0 for t in places)
+        known = sliced and all(map(self.can_slice, places))
         outputs_b = sum(_WIDTHS_B.get(self._type(t), 1) * int(np.prod(self.shapes[t])) for t in places) if known else 0
         return NodeSize(weights_b=weights_b, outputs_b=outputs_b)
+
+    def can_slice(self, tensor: int) -> bool:
+        return self._type(tensor) in _SLICED and len(self.shapes.get(tensor, ())) > 0
 
     def _type(self, tensor: int) -> str:
         number = self.tensors[tensor].type
@@ -100,7 +119,7 @@ class _Writer:
             again.outputs = np.array([self._again(int(t)) for t in operator.outputs], np.int32)
             self.operators.append(again)
             for written in again.outputs.tolist():
-                self.outputs.append(self._slice(written) if layout.read else written)
+                self.outputs.append(self.slice(written) if layout.read else written)
 
     def _own_weights(self, inputs: Any) -> Any:
         places = []
@@ -118,7 +137,8 @@ class _Writer:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def _slice(self, place: int) -> int:
+    def slice(self, place: int) -> int:
+        """Appends a slice of one element and returns the tensor that it writes."""
         rank = len(self.tensors[place].shape)
         first = self._again(place)
         self.tensors[first].shape, self.tensors[first].shapeSignature = np.ones(rank, np.int32), None

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from joulemap.analysis.host.plan import WindowPlan
+from joulemap.analysis.host.plan import WeightRoom, WindowPlan
 from joulemap.analysis.host.steadiness import Steadiness
 from joulemap.analysis.host.window_energy import WindowEnergy
 from joulemap.estimate import Boundary, Provenance
@@ -77,6 +77,7 @@ class Planned(Timed):
     """It is known what will run: one window of every load and one idle window in each block."""
 
     plan: WindowPlan
+    room: WeightRoom
     loads: tuple[Load, ...]
 
 

@@ -20,7 +20,6 @@ from joulemap.records.host.campaign import BARE, BASE, Load
 from joulemap.runtimes.base import RuntimeSession
 from joulemap.workflow.host.context import Planned
 from joulemap.workflow.host.load_stages import settle
-from joulemap.workflow.host.weight_room import find_room
 
 __all__ = ["LoadSessions", "lead_s"]
 
@@ -100,9 +99,8 @@ class LoadSessions:
         took_s = (clock.now_ns() - started_ns) * 1e-9
         self._warm(opened)
         count = max(math.ceil(window_s / max(settle(opened, lead_s(self._context)), 1e-7)), 1)
-        room = find_room(self._context.session)
-        held_b = room.graph_b(load)
-        kept = took_s > window_s and self._kept_b + held_b <= room.all_b
+        held_b = self._context.room.graph_b(load)
+        kept = took_s > window_s and self._kept_b + held_b <= self._context.room.all_b
         if kept:
             self._kept_b += held_b
         else:

@@ -29,7 +29,8 @@ def plan_windows(context: Timed) -> Planned:
         update_period_s=access.update_period_s,
         smear_s=access.smear_s,
     )
-    shares, room = operator_shares(context.times), find_room(session)
+    shares = operator_shares(context.times)
+    room = find_room(session, shares * context.latency_s)
     loads = plan_loads(shares, session.repeatable, most=request.operators, room=room)
     findings = []
     if len(loads) < len(plan_loads(shares, session.repeatable, most=request.operators)):
@@ -50,7 +51,7 @@ def plan_windows(context: Timed) -> Planned:
             checkpoint=True,
         )
     )
-    return grow(context, Planned, plan=plan, loads=loads, findings=tuple(findings))
+    return grow(context, Planned, plan=plan, room=room, loads=loads, findings=tuple(findings))
 
 
 def measure_windows(context: Planned) -> Recorded:
