@@ -29,7 +29,7 @@ from joulemap.runtimes.registry import choose_runtime
 from joulemap.workflow.host.context import operator_shares
 from joulemap.workflow.host.inputs import build_inputs
 from joulemap.workflow.host.load_stages import find_times, settle
-from joulemap.workflow.host.weight_room import find_room
+from joulemap.workflow.host.windows.weight_room import find_room
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from make_onnx import build_attention, build_lstm

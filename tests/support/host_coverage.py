@@ -30,7 +30,7 @@ from joulemap.workflow.host.account_stage import attribute_energy
 from joulemap.workflow.host.context import Accounted, Ready
 from joulemap.workflow.host.load_stages import load_model, time_operators
 from joulemap.workflow.host.meter_access import simulated_access
-from joulemap.workflow.host.window_stages import measure_windows, plan_windows
+from joulemap.workflow.host.windows.window_stages import measure_windows, plan_windows
 
 __all__ = ["GivenRuntime", "HostStudy", "run_host", "small_host_model", "study_host"]
 

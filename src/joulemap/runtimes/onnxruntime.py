@@ -10,7 +10,6 @@ import contextlib
 import functools
 import io
 import json
-import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
 from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
-from joulemap.runtimes.graphs.macs import count_macs
+from joulemap.runtimes.graphs.onnx_events import describe_operator, node_positions, node_runs, written_b
 from joulemap.runtimes.graphs.onnx_graph import (
     build_bare_graph,
     import_onnx,
@@ -46,19 +45,6 @@ from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 __all__ = ["OnnxRuntime"]
 
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8")
-_DTYPES = {
-    "float": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "double": "fp64",
-    "int8": "int8",
-    "uint8": "int8",
-    "int16": "int16",
-    "int32": "int32",
-    "int64": "int64",
-    "bool": "bool",
-}
-_WIDTHS_B = {"double": 8, "int64": 8, "float": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 _NUMPY = {"float": "float32", "double": "float64"}
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
@@ -200,12 +186,12 @@ class OnnxRuntimeSession:
             self._bind()
         events = self._events(1)[0]
         held = Weights.of(self._graph)
-        self._operators = tuple(_operator(k, event, names, held) for k, event in enumerate(events))
-        positions = _positions(events)
+        self._operators = tuple(describe_operator(k, event, names, held) for k, event in enumerate(events))
+        positions = node_positions(events)
         if graph is not None and positions is not None:
             self._nodes = tuple(positions)
             self._outputs_b = {
-                position: _outputs_b(event, graph.graph.node[position])
+                position: written_b(event, graph.graph.node[position])
                 for position, event in zip(positions, events, strict=True)
             }
 
@@ -229,8 +215,8 @@ class OnnxRuntimeSession:
             raise
         if not all(is_alike(a, b) for a, b in zip(answer, again, strict=True)):
             return None, []
-        events = _runs_of(json.loads(Path(session.end_profiling()).read_text("utf-8")))[0]
-        before = order_nodes(graph, _positions(events) or ())
+        runs = node_runs(json.loads(Path(session.end_profiling()).read_text("utf-8")))
+        before = order_nodes(graph, (node_positions(runs[0]) if runs else None) or ())
         name_nodes(graph, list(self._feed))
         return graph, [names[k] for k in before]
 
@@ -266,7 +252,7 @@ class OnnxRuntimeSession:
     def _events(self, count: int) -> list[list[dict[str, Any]]]:
         with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
             events = json.loads(self._profiled(folder, count).read_text("utf-8"))
-        return _runs_of(events)
+        return node_runs(events)
 
     def again(self) -> OnnxRuntimeSession:
         """Returns another session of the same graph, or of the file where there is none."""
@@ -344,70 +330,6 @@ def _tensor(value: Any) -> HostTensor:
     kind = str(value.type).removeprefix("tensor(").removesuffix(")")
     shape = tuple(d if isinstance(d, int | str) else -1 for d in value.shape)
     return HostTensor(name=value.name, dtype=_NUMPY.get(kind, kind), shape=shape)
-
-
-def _runs_of(events: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Returns the node events of each run but the first, in order of execution; bodies of control flow left out."""
-    runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
-    nodes = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
-    nodes.sort(key=lambda e: (e["ts"], -e["dur"]))
-    found = []
-    for start, end in runs[1:] or runs:
-        inside: list[dict[str, Any]] = []
-        reach = start
-        for event in nodes:
-            if start <= event["ts"] <= end and event["ts"] >= reach:
-                inside.append(event)
-                reach = event["ts"] + event["dur"]
-        found.append(inside)
-    return found
-
-
-def _position(name: str) -> int | None:
-    own = name.removesuffix("_kernel_time").removeprefix("op")
-    return int(own) if own.isdecimal() else None
-
-
-def _positions(events: Sequence[dict[str, Any]]) -> list[int] | None:
-    """Returns the indices of the nodes in order of execution; None where the events do not tell them."""
-    found = [_position(event["name"]) for event in events]
-    known = [position for position in found if position is not None]
-    return known if len(set(known)) == len(found) else None
-
-
-def _outputs_b(event: dict[str, Any], node: Any) -> int:
-    """Returns the bytes that a node writes; 0 where it writes anything but tensors."""
-    shapes = _shapes(event.get("args", {}).get("output_type_shape"))
-    if len(shapes) != sum(map(bool, node.output)):
-        return 0
-    return sum(_WIDTHS_B.get(kind, 1) * math.prod(shape) for kind, shape in shapes)
-
-
-def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: Weights) -> HostOperator:
-    told = event.get("args", {})
-    inputs, outputs = (_shapes(told.get(key)) for key in ("input_type_shape", "output_type_shape"))
-    op = str(told.get("op_name", ""))
-    position = _position(event["name"])
-    name = names[position] if names and position is not None else event["name"].removesuffix("_kernel_time")
-    read, weights_b = weights.complete(position, [shape for _, shape in inputs])
-    held_b = weights_b or int(told.get("parameter_size") or 0)
-    held_b += sum(int(told.get(key) or 0) for key in ("activation_size", "output_size"))
-    return HostOperator(
-        index=index,
-        op=op,
-        name=name,
-        macs=count_macs(op, read, [shape for _, shape in outputs]),
-        bytes=held_b,
-        weights_b=weights_b,
-        provider=str(told.get("provider", "")),
-        dtype=_DTYPES.get(inputs[0][0] if inputs else outputs[0][0] if outputs else "", ""),
-    )
-
-
-def _shapes(told: Any) -> list[tuple[str, tuple[int, ...]]]:
-    if not isinstance(told, list):
-        return []
-    return [(str(kind), tuple(shape)) for entry in told for kind, shape in entry.items()]
 
 
 def _constants_b(graph: Any) -> int:

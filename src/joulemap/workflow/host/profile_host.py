@@ -22,7 +22,7 @@ from joulemap.workflow.host.meter_access import MeterAccess
 from joulemap.workflow.host.result import build_host_result
 from joulemap.workflow.host.save import write_host_sections
 from joulemap.workflow.host.services import open_services
-from joulemap.workflow.host.window_stages import measure_windows, plan_windows
+from joulemap.workflow.host.windows.window_stages import measure_windows, plan_windows
 from joulemap.workflow.journal import RunJournal
 from joulemap.workflow.profile import ProfileOutcome
 from joulemap.workflow.runner import PipelineRunner, Stage

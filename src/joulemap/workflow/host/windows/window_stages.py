@@ -11,9 +11,9 @@ from joulemap.records.host.campaign import BASE, Load, LoadKind, LoadWindow
 from joulemap.records.progress import Phase, ProgressUpdate
 from joulemap.workflow.host.context import Planned, Recorded, Timed, grow, operator_shares
 from joulemap.workflow.host.domains import sum_domains
-from joulemap.workflow.host.load_sessions import LoadSessions, lead_s
 from joulemap.workflow.host.load_stages import settle
-from joulemap.workflow.host.weight_room import find_room
+from joulemap.workflow.host.windows.load_sessions import LoadSessions, lead_s
+from joulemap.workflow.host.windows.weight_room import find_room
 
 __all__ = ["measure_windows", "plan_windows"]
 
