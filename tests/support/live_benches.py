@@ -17,6 +17,8 @@ import pytest
 from joulemap.meters.live.kit.nvml_stub import NVML_STUB_VARIABLE, build_nvml_stub, write_nvml_devices
 from sysfs_trees import chip, write_proc, write_tree, zone
 
+METER = "simulated:mean_w=20"  # of known power, and on every machine
+
 
 @dataclass(frozen=True, kw_only=True)
 class LiveBench:
