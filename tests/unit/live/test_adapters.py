@@ -13,7 +13,8 @@ from live_benches import METER
 
 
 def test_annotations_of_nvtx_become_marks() -> None:
-    nvtx = pytest.importorskip("nvtx")
+    import nvtx
+
     enter, over = nvtx.annotate.__enter__, nvtx.annotate.__call__
     with joulemap.measure(meters=[METER], rate_hz=50.0) as m, joulemap.adapters.collect_nvtx():
         with nvtx.annotate("block", color="red"):
@@ -29,8 +30,9 @@ def test_annotations_of_nvtx_become_marks() -> None:
 
 
 def test_ranges_and_spans_of_other_tracers_become_marks() -> None:
-    nvtx = pytest.importorskip("nvtx")
-    trace = pytest.importorskip("opentelemetry.sdk.trace")
+    import nvtx
+    from opentelemetry.sdk import trace
+
     provider = trace.TracerProvider()
     provider.add_span_processor(joulemap.adapters.span_processor())
     tracer = provider.get_tracer("test")
@@ -52,7 +54,6 @@ def test_ranges_and_spans_of_other_tracers_become_marks() -> None:
 
 
 def test_marks_may_be_tasks_of_itt_too() -> None:
-    pytest.importorskip("ittapi")
     emit = joulemap.adapters.emit_ranges("itt")
     with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
         for _ in range(2):

@@ -19,14 +19,11 @@ from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress
 from live_benches import SIM, serve
 from meter_readings import Hand, values
-
-SHARED = Path(__file__).parents[5] / "shared" / "data"
+from recording_files import shared_file
 
 
 def test_a_real_answer_of_redfish(tmp_path: Path) -> None:
-    path = SHARED / "redfish" / "dell_power.json"
-    if not path.exists():
-        pytest.skip("the shared recordings are not here")
+    path = shared_file("redfish", "dell_power.json")
     home = "/redfish/v1/Chassis/System.Embedded.1/Power"
     with serve({home: path.read_text("utf-8")}) as (url, _):
         (candidate,) = discover(["redfish"], options={"redfish": {"url": url + home}})
@@ -168,9 +165,7 @@ def test_an_answer_without_power_is_told() -> None:
 
 
 def test_a_real_exposition_of_node_exporter() -> None:
-    path = SHARED / "prometheus" / "node_exporter_e2e-output.txt"
-    if not path.exists():
-        pytest.skip("the shared recordings are not here")
+    path = shared_file("prometheus", "node_exporter_e2e-output.txt")
     found = exporter(path.read_text("utf-8"))
     counters = {name: domain for name, (domain, _) in found.items() if name.startswith("node_rapl_package")}
     assert counters
@@ -179,7 +174,6 @@ def test_a_real_exposition_of_node_exporter() -> None:
 
 
 def instrument(tmp_path: Path, **options: str) -> MeterAddress:
-    pytest.importorskip("pyvisa_sim", reason="the instrument is simulated by pyvisa-sim")
     (tmp_path / "sim.yaml").write_text(SIM, "utf-8")
     given = {"resource": "TCPIP0::192.0.2.5::inst0::INSTR", "library": f"{tmp_path}/sim.yaml@sim"}
     ends = {"read_termination": "lf", "write_termination": "lf"}
