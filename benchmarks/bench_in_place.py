@@ -77,7 +77,8 @@ def miss(model: Path, given: argparse.Namespace) -> tuple[float, float]:
         for load in loads:  # a new session each time: where its memory lies is part of what differs
             base, repeated = session.again(), session.repeated(load.operators, load.copies)
             found += time_ratio(repeated, base, given.window_s) / (load.copies - 1)
-            base.close(), repeated.close()
+            base.close()
+            repeated.close()
         missed.append(found)
     return statistics.median(missed), statistics.stdev(missed)
 

@@ -17,9 +17,9 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,6 +37,7 @@ from joulemap.trace import (
     integrate_energy,
     kernels,
 )
+from joulemap.trace.kernels.compiling import vectorised
 
 STEP_NS = 500
 TARGET_SAMPLES = 200_000_000  # the speed targets are stated at this size; below it their verdict is n/a
@@ -101,8 +102,8 @@ def run_speed(samples: int, slices: int, rounds: int) -> None:
             trace.power_w, float(STEP_NS), index, offset_ns, order, trace.runs, False, 0.0, opened, energy
         )
 
-    calls = {
-        "read": lambda: read_all(trace.power_w),
+    calls: dict[str, Callable[[], object]] = {
+        "read": lambda: read_all(power_w),
         "kernel": kernel,
         "whole": lambda: integrate_energy(trace, *many, backend="numba"),
         "numpy": lambda: integrate_energy(trace, *many, backend="numpy"),
@@ -186,7 +187,7 @@ def prepare_uniform(slices: tuple[Ints, Ints]) -> tuple[Ints, Floats, Ints, Floa
     return index, rest.astype(np.float64), order, np.empty((m, 4)), np.empty(m)
 
 
-@numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@vectorised
 def read_all(power_w: NDArray[np.float32]) -> float:
     total = 0.0
     for k in range(len(power_w)):
@@ -233,11 +234,22 @@ def run_accuracy(samples: int) -> None:
             opened, energy = np.empty((rows, 4)), np.empty(rows)
             if edges_ns is None:
                 index, rest = np.divmod(bounds[order] - START_NS, STEP_NS)
-                places = (float(STEP_NS), index, rest.astype(np.float64), order)
-                kernels.integrate_uniform(trace.power_w, *places, trace.runs, False, carry, opened, energy)
+                kernels.integrate_uniform(
+                    trace.power_w,
+                    float(STEP_NS),
+                    index,
+                    rest.astype(np.float64),
+                    order,
+                    trace.runs,
+                    False,
+                    carry,
+                    opened,
+                    energy,
+                )
             else:
-                places = (edges_ns, bounds[order], np.empty(0), order)
-                kernels.integrate_edges(trace.power_w, *places, trace.runs, False, carry, opened, energy)
+                kernels.integrate_edges(
+                    trace.power_w, edges_ns, bounds[order], np.empty(0), order, trace.runs, False, carry, opened, energy
+                )
             error = float(np.max(np.abs(energy - exact) / exact))
             name = "uniform" if edges_ns is None else "non-uniform"
             print_ratio(

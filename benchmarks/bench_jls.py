@@ -28,6 +28,7 @@ from ratios import print_ratio
 from joulemap.errors import FormatError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.joulescope.jls import JlsReader
+from joulemap.trace import EnergyTrace
 from joulemap.trace.instants import order_slices
 from joulemap.trace.loading import load_steps
 from joulemap.trace.passes import run_pass
@@ -133,7 +134,7 @@ def read_power(path: Path) -> tuple[np.ndarray, np.ndarray, set[str]]:
     try:
         recording = JlsReader().read(path, ReadOptions())
         (trace,) = recording.all_traces
-        whole = trace if hasattr(trace, "power_w") else trace.load(0, trace.n)
+        whole = trace if isinstance(trace, EnergyTrace) else trace.load(0, trace.n)
         seen = np.ones(whole.n, bool)
         for begin, end in whole.gaps:
             seen[begin:end] = False

@@ -111,7 +111,8 @@ def read_joulemap(seconds: float) -> dict[str, Any]:
     domain = meter.domains[at]
     assert domain.modulus is not None
     raw = np.empty(len(meter.domains))
-    stamps, values = [], []
+    stamps: list[int] = []
+    values: list[float] = []
     start = time.monotonic()
     while not stamps or time.monotonic() - start < seconds:
         meter.read(raw)

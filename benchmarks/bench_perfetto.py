@@ -18,6 +18,7 @@ import argparse
 import importlib.util
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from joulemap.report.perfetto.trace import CounterTrack, PerfettoScene, SliceFac
 LAYERS = tuple(f"layer{k % 50}/op{k}" for k in range(500))
 CATEGORIES = ("operator", "inference")
 _BEGIN, _END, _COUNTER = 1, 2, 4
+TARGET_PACKETS = 1_000_000  # the target is stated at this size; below it the verdict is n/a
 
 
 def load_protos() -> Any:
@@ -160,14 +162,14 @@ def run_reading(folder: Path, packets: int, rounds: int) -> None:
         path = folder / "read.pftrace"
         path.write_bytes(draw_trace(packets, interned=interned))
         compare_readings(path, PerfettoReader().read(path, ReadOptions()))
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "own": partial(PerfettoReader().read, path, ReadOptions()),
             "naive": partial(read_naively, path),
         }
         taken_s = time_in_turn(calls, rounds=rounds)
         ratio = taken_s["naive"] / taken_s["own"]
         what = f"P1 reading by protos / own, {packets:.0e} packets, {label}"
-        print_ratio(what, ratio, target=">= 20", met=ratio >= 20)
+        print_ratio(what, ratio, target=">= 20", met=ratio >= 20 if packets >= TARGET_PACKETS else None)
 
 
 def draw_scene(packets: int) -> PerfettoScene:
@@ -211,7 +213,7 @@ def write_naively(scene: PerfettoScene) -> Any:
         interned.debug_annotation_string_values.add(iid=iid, str=name.encode())
     process = trace.packet.add(trusted_packet_sequence_id=1).track_descriptor
     process.uuid, process.process.pid, process.process.process_name = 1, 1, scene.process
-    counter, track = scene.counters[0], scene.tracks[0]
+    (counter,), (track,) = scene.counters, scene.tracks
     for uuid, name in ((2, counter.name), (3, track.name)):
         if uuid == 3:
             for time_ns, value in zip(counter.time_ns.tolist(), counter.value.tolist(), strict=True):
@@ -238,7 +240,7 @@ def write_naively(scene: PerfettoScene) -> Any:
 
 
 def run_writing(folder: Path, packets: int, rounds: int) -> None:
-    scene = draw_scene(packets)
+    scene = draw_scene(packets // 2)
     own = load_protos().Trace()
     own.ParseFromString(b"".join(encode_trace(scene)))
     assert own == write_naively(scene)
@@ -254,12 +256,13 @@ def run_writing(folder: Path, packets: int, rounds: int) -> None:
     }
     taken_s = time_in_turn(calls, rounds=rounds)
     ratio = taken_s["naive"] / taken_s["own"]
-    print_ratio(f"P1 writing by protos / own, {packets:.0e} packets", ratio, target=">= 20", met=ratio >= 20)
+    what = f"P1 writing by protos / own, {packets // 2:.0e} packets"
+    print_ratio(what, ratio, target=">= 20", met=ratio >= 20 if packets >= TARGET_PACKETS else None)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--packets", type=lambda text: int(float(text)), default=1_000_000)
+    parser.add_argument("--packets", type=lambda text: int(float(text)), default=TARGET_PACKETS)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     if importlib.util.find_spec("perfetto") is None:
@@ -267,7 +270,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         run_reading(Path(folder), arguments.packets, arguments.rounds)
-        run_writing(Path(folder), arguments.packets // 2, arguments.rounds)
+        run_writing(Path(folder), arguments.packets, arguments.rounds)
 
 
 if __name__ == "__main__":

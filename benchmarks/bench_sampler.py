@@ -193,18 +193,16 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
     with FakeTree(TreePlan(wave=PowerWave(mean_w=65.0))) as tree:
         address = MeterAddress(driver="powercap", options={"root": str(tree.root), "proc": str(tree.root)})
+        ways: dict[str, Callable[[], Sampled]] = {
+            "thread, Python load": lambda: sample_by_thread(address, seconds, _work),
+            "process, Python load": lambda: sample_by_process(address, seconds, _work, Priority.NORMAL),
+            "process real-time, Python load": lambda: sample_by_process(address, seconds, _work, Priority.REALTIME),
+            "process, idle": lambda: sample_by_process(address, seconds, time.sleep, Priority.NORMAL),
+        }
         rounds = 3
         runs: dict[str, list[Sampled]] = {}
         for _ in range(rounds):
-            for name, sample in (
-                ("thread, Python load", lambda: sample_by_thread(address, seconds, _work)),
-                ("process, Python load", lambda: sample_by_process(address, seconds, _work, Priority.NORMAL)),
-                (
-                    "process real-time, Python load",
-                    lambda: sample_by_process(address, seconds, _work, Priority.REALTIME),
-                ),
-                ("process, idle", lambda: sample_by_process(address, seconds, time.sleep, Priority.NORMAL)),
-            ):
+            for name, sample in ways.items():
                 runs.setdefault(name, []).append(sample())
                 _print(name, runs[name][-1])
         median = {

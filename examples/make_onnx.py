@@ -9,6 +9,7 @@ writes ``attention.onnx`` (16 positions of 64, 4 heads) and ``lstm.onnx`` (20 st
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def build_attention(*, steps: int = 16, width: int = 64, heads: int = 4, seed: i
         helper.make_node("MatMul", ["active", "w_down"], ["down"], name="feed/down"),
         helper.make_node("Add", ["summed", "down"], ["y"], name="feed/residual"),
     ]
-    shape = ["batch", steps, width]
+    shape: list[int | str] = ["batch", steps, width]
     return _model("attention", nodes, (shape, shape), weights)
 
 
@@ -86,7 +87,7 @@ def _weights(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.fl
 def _model(
     name: str,
     nodes: list[onnx.NodeProto],
-    shapes: tuple[list[int | str], list[int | str]] | tuple[list[int], list[int]],
+    shapes: tuple[Sequence[int | str], Sequence[int | str]],
     weights: dict[str, NDArray[np.generic]],
 ) -> onnx.ModelProto:
     graph = helper.make_graph(

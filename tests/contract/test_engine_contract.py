@@ -13,8 +13,6 @@ from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 from joulemap.firmware.engines.base import PreparedModel
 from joulemap.firmware.engines.registry import engine, engine_names
 
-pytest.importorskip("tflite_micro", reason="the schema is not installed")
-
 
 def write_model(path: Path) -> Path:
     w = ModelWriter()

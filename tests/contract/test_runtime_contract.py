@@ -32,7 +32,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         if script == "make_onnx":
-            pytest.importorskip("onnx")
             spec.loader.exec_module(module)
             for name, model in (("attention", module.build_attention()), ("lstm", module.build_lstm())):
                 (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
@@ -154,7 +153,6 @@ def test_options_that_a_runtime_does_not_have_are_usage(kind: Runtime, models: d
 
 
 def test_an_open_dimension_asks_for_a_batch(models: dict[str, Path]) -> None:
-    pytest.importorskip("onnxruntime")
     opened = runtime("onnxruntime").open(SessionRequest(model=models["attention.onnx"]), time.monotonic_ns)
     with pytest.raises(InputError, match="open") as refused:
         build_inputs(opened.model.inputs, batch=None, file=None, seed=0)
@@ -162,7 +160,6 @@ def test_an_open_dimension_asks_for_a_batch(models: dict[str, Path]) -> None:
 
 
 def test_recurrence_and_attention_have_their_operations_counted(models: dict[str, Path]) -> None:
-    pytest.importorskip("onnxruntime")
     for name, expected in (("attention.onnx", 4 * 16 * 64 * 64 + 2 * 16 * 16 * 64 + 2 * 16 * 64 * 256),
                            ("lstm.onnx", 20 * 4 * 64 * (32 + 64) + 640)):  # fmt: skip
         opened = runtime("onnxruntime").open(SessionRequest(model=models[name], batch=1, threads=1), time.monotonic_ns)

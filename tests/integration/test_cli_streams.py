@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from program import leftovers
+from program import PROGRAM, leftovers
 from small_models import write_small_model
 
-PROGRAM = [sys.executable, "-c", "from joulemap.cli.main import main; main()"]
 FULL = Path("/dev/full")
 
 

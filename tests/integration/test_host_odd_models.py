@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from joulemap.cli.main import run
@@ -16,8 +17,6 @@ from joulemap.runtimes.graphs.outputs import is_alike
 from joulemap.runtimes.registry import choose_runtime
 from joulemap.workflow.host.inputs import build_inputs
 
-onnx = pytest.importorskip("onnx", reason="needs the extra host")
-pytest.importorskip("onnxruntime", reason="needs the extra host")
 FLOAT, STRING, BF16 = 1, 8, 16
 
 

@@ -21,9 +21,6 @@ from joulemap.firmware.engines.aot.oracle import open_oracle
 from joulemap.firmware.engines.registry import engine
 from joulemap.firmware.toolchains.zig import ZigToolchain
 
-pytest.importorskip("tflite_micro", reason="the oracle is not installed")
-pytest.importorskip("ziglang", reason="the compiler is not installed")
-
 ROOT = Path(__file__).resolve().parents[2]
 MLPERF = ROOT.parent / "shared" / "models" / "mlperf_tiny"
 MLPERF_NAMES = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8")

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import metrics_server
-from program import leftovers
+from program import PROGRAM, leftovers
 
-PROGRAM = [sys.executable, "-c", "from joulemap.cli.main import main; main()"]
 LOAD = """
 import http.client, sys, time
 port, count, batch = map(int, sys.argv[1:])

@@ -15,9 +15,6 @@ from joulemap.firmware.engines.aot.oracle import open_oracle
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 from joulemap.firmware.toolchains.zig import ZigToolchain
 
-pytest.importorskip("tflite_micro", reason="the oracle is not installed")
-pytest.importorskip("ziglang", reason="the compiler is not installed")
-
 PROBABILITY = (1 / 256, -128)
 
 

@@ -21,9 +21,6 @@ from joulemap.firmware.engines.aot.oracle import open_oracle
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 from joulemap.firmware.toolchains.zig import ZigToolchain
 
-pytest.importorskip("tflite_micro", reason="the oracle is not installed")
-pytest.importorskip("ziglang", reason="the compiler is not installed")
-
 Case = Callable[[ModelWriter, str], None]
 DRAWS_PER_CASE = 3
 ACTIVATIONS = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}

@@ -20,8 +20,6 @@ from joulemap.firmware.engines.aot.hostcheck import load_program
 from joulemap.firmware.engines.aot.tflite.schema import load_schema
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 
-pytest.importorskip("tflite_micro", reason="the schema is not installed")
-
 Fault = Callable[[bytes, np.random.Generator], bytes]
 
 HANG_S = 20

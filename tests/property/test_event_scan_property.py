@@ -19,8 +19,6 @@ from joulemap.formats.timelines.event_scan import EventScan, open_scan
 from joulemap.formats.timelines.trace_events import TraceEvents
 from joulemap.trace import Clock, ClockKind
 
-pytest.importorskip("numba")
-
 _STAMPS = [
     "0", "1", "12.5", "12.0625", "12.06249", "1712195495519689.123", "99999999999999.9994999", "0.0005", "7.000",
     "123456789012345", "1234567890123456", "-3", "1e3", '"4.5"', "01", "1.", ".5", "null", "NaN", "true",

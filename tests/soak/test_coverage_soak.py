@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +26,6 @@ def board(request: pytest.FixtureRequest) -> Iterator[Board]:
     if name not in EMULATED:
         yield {"kws": kws, "ad01": ad01}[name]()
         return
-    if importlib.util.find_spec("unicorn") is None:
-        pytest.skip("the emulator is not installed")
     if not (MODELS / EMULATED[name]).exists():
         pytest.skip(f"{EMULATED[name]} is not beside the repository")
     from emulated_board import emulate

@@ -21,8 +21,6 @@ from value_fields import changed_values
 @pytest.mark.soak
 @pytest.mark.parametrize("name", reader_names())
 def test_many_mutants(name: str, tmp_path: Path) -> None:
-    if name == "jls":
-        pytest.importorskip("pyjls")
     child = name in IN_A_CHILD
     report = fuzz_reader(
         reader(name), CASES[name], mutants=2000 if child else 20_000, folder=tmp_path, draw=101, child=child
@@ -39,8 +37,6 @@ def test_many_mutants(name: str, tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(name for name in CASES if any(case.value for case in CASES[name])))
 def test_many_changed_values(name: str, tmp_path: Path) -> None:
-    if name == "jls":
-        pytest.importorskip("pyjls")
     case = next(case for case in CASES[name] if case.value)
     assert case.value is not None
     files = dict(case.files())

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from recording_files import SEEDS, write_jls, write_jls_v1
+from jls_files import write_jls
+from recording_files import SEEDS, write_jls_v1
 from text_lines import join_lines
 from timeline_files import TIMELINE_SEEDS
 from wire_fields import varint, wire

@@ -25,6 +25,7 @@ from joulemap.records.live.capture_layout import (
 )
 from joulemap.records.live.domain import DomainReading, LiveDomain
 from joulemap.records.recording import Recording
+from joulemap.trace import EnergyTrace, integrate_between
 
 COUNTER = LiveDomain(
     name="package-0",
@@ -49,6 +50,7 @@ POWER = LiveDomain(
 SIGNAL = LiveDomain(
     name="temp", reading=DomainReading.SIGNAL, unit="degC", scale=0.001, provenance=Provenance.MEASURED_SAMPLED
 )
+STEP_UJ = 2_000_000.0  # 20 W at 10 Hz
 
 
 def header_of(*domains: LiveDomain, meter: str = "m", period_s: float = 0.1) -> CaptureHeader:
@@ -118,3 +120,20 @@ def read_bytes(data: bytes, tmp_path: Path) -> Recording:
 
 def slugs(recording: Recording) -> list[str]:
     return [finding.slug for finding in recording.findings]
+
+
+def ramp(n: int, start: float = 0.0, step: float = STEP_UJ) -> np.ndarray:
+    """A counter that rises evenly."""
+    return start + step * np.arange(n)
+
+
+def only(recording: Recording) -> EnergyTrace:
+    """The one trace of a recording."""
+    (trace,) = recording.traces
+    return trace
+
+
+def energy_j(trace: EnergyTrace, begin_s: float, end_s: float) -> float:
+    """Energy between two instants, J."""
+    bounds = np.array([round(begin_s * 1e9), round(end_s * 1e9)], np.int64)
+    return float(integrate_between(trace, bounds).energy_j[0])

@@ -13,7 +13,9 @@ from typing import Any
 
 from joulemap.cli.main import run
 
-__all__ = ["Called", "call", "call_blocked", "leftovers"]
+__all__ = ["PROGRAM", "Called", "call", "call_blocked", "leftovers"]
+
+PROGRAM = [sys.executable, "-c", "from joulemap.cli.main import main; main()"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from jls_files import write_jls
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.readers import reader
 from joulemap.records.recording import Recording
@@ -26,7 +27,6 @@ __all__ = [
     "read_bytes",
     "shared_file",
     "slugs",
-    "write_jls",
     "write_jls_v1",
     "write_ppk2",
     "write_pt4",
@@ -109,46 +109,6 @@ def write_jls_v1(
     body += _tlv(b"CLE", b"") + (_tlv(b"END", b"") if closed else b"")
     head = magic + struct.pack("<Q", 32 + len(body)) + b"\0\0\0\1"
     return head + struct.pack("<I", crc32(head)) + body
-
-
-def write_jls(
-    path: Path, samples: int = 400, *, rate_hz: int = 1000, utc: bool = True, gpi: bool = True, far_utc: bool = False
-) -> bytes:
-    """Writes a closed JLS v2 file with pyjls: current with a lost run, voltage, one digital input, marks.
-
-    Returns the bytes that were in the file before it was closed, as a killed writer leaves them.
-    """
-    pyjls = pytest.importorskip("pyjls")
-    writer = pyjls.Writer(str(path))
-    writer.source_def(source_id=1, name="demo", vendor="acme", model="m1", version="1", serial_number="0001")
-    shape = {
-        "samples_per_data": 128, "sample_decimate_factor": 16, "entries_per_summary": 32, "summary_decimate_factor": 10,
-    }  # fmt: skip
-    kinds = [(1, "current", "A", pyjls.DataType.F32), (2, "voltage", "V", pyjls.DataType.F32)]
-    kinds += [(3, "gpi[0]", "", pyjls.DataType.U1)] if gpi else []
-    for number, name, units, data_type in kinds:
-        writer.signal_def(
-            signal_id=number, source_id=1, signal_type=pyjls.SignalType.FSR, data_type=data_type, sample_rate=rate_hz,
-            name=name, units=units, **shape,
-        )  # fmt: skip
-    current = (0.01 + 1e-5 * np.arange(samples)).astype(np.float32)
-    current[samples // 2 : samples // 2 + samples // 20] = np.nan
-    writer.fsr(1, 0, current)
-    writer.fsr(2, 0, np.full(samples, 3.3, np.float32))
-    if gpi:
-        writer.fsr(3, 0, np.packbits((np.arange(samples) // 50 % 2).astype(np.uint8), bitorder="little"))
-    if utc:
-        for sample in (0, samples // 2, samples - 1):
-            for number, *_ in kinds:
-                writer.utc(number, sample, pyjls.utc_to_jls(1767323045.0 + sample / rate_hz))
-    if far_utc:
-        for number, *_ in kinds:
-            writer.utc(number, 1 << 55, pyjls.utc_to_jls(1767323045.0))
-    writer.annotation(1, samples // 4, 0.01, pyjls.AnnotationType.TEXT, 0, "note")
-    writer.flush()
-    unclosed = path.read_bytes()
-    writer.close()
-    return unclosed
 
 
 def _jls_bytes() -> bytes:

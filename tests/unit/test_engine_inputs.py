@@ -16,8 +16,6 @@ from joulemap.firmware.engines.aot.program import Program
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 from joulemap.firmware.engines.registry import engine, engine_names
 
-pytest.importorskip("tflite_micro", reason="the schema is not installed")
-
 
 def float_model() -> bytes:
     """Two float inputs, quantised and added; the first through a RESHAPE."""

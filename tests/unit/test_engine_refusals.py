@@ -13,8 +13,6 @@ from joulemap.firmware.engines.aot.hostcheck import load_program
 from joulemap.firmware.engines.aot.tflite.schema import load_schema
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
 
-pytest.importorskip("tflite_micro", reason="the schema is not installed")
-
 CONV = {"padding": 0, "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
 
 

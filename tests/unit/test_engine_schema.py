@@ -6,12 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from joulemap.firmware.engines.aot.tflite.schema import OPTIONS, enum_names, load_schema
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
-
-pytest.importorskip("tflite_micro", reason="the schema is not installed")
 
 HIDE = "import sys; sys.modules.update(dict.fromkeys({hidden!r}))\n"
 
@@ -38,7 +34,6 @@ def test_every_options_table_exists_in_the_schema() -> None:
 
 
 def test_the_second_schema_package_and_no_oracle(tmp_path: Path) -> None:
-    pytest.importorskip("ai_edge_litert", reason="the second schema package is not installed")
     path = write_model(tmp_path / "m.tflite")
     script = (
         "from pathlib import Path; from joulemap.firmware.engines.registry import engine\n"

@@ -20,18 +20,18 @@ from joulemap.records.target import MemoryPlan, Target
 from joulemap.workflow.plain import plain
 
 __all__ = [
-    "OPS_DEFINITION",
     "SCHEMA",
     "SCHEMA_VERSION",
     "ProfileFacts",
     "build_result",
     "describe_checkpoint",
+    "describe_headlines",
     "time_provenance",
 ]
 
 SCHEMA = "joulemap.profile"
 SCHEMA_VERSION = 1
-OPS_DEFINITION = "one MAC is two operations"
+_OPS_DEFINITION = "one MAC is two operations"
 NO_POWER = "power_not_run"
 
 
@@ -134,7 +134,27 @@ def _target(target: Target) -> dict[str, object]:
 
 
 def _headlines(facts: ProfileFacts) -> dict[str, object]:
-    account, missing = facts.account, Unavailable(reason=facts.reason or NO_POWER)
+    return describe_headlines(
+        facts.account,
+        missing=Unavailable(reason=facts.reason or NO_POWER),
+        latency=_latency(facts),
+        ops=facts.model.ops,
+        cycles=round(float(np.median(facts.profile.result.clean_cycles))),
+    )
+
+
+def describe_headlines(
+    account: EnergyAccount | None, *, missing: Unavailable, latency: Quantity, ops: int, cycles: int | None
+) -> dict[str, object]:
+    """Returns the headline figures as JSON.
+
+    Args:
+        account: None when there is none.
+        missing: what stands then for each of its figures.
+        latency: of one inference, s; known without an account.
+        ops: of one inference.
+        cycles: of one inference; None where nothing counts them.
+    """
     quantities: dict[str, Quantity] = {
         "energy_per_inference_j": account.energy_per_inference_j if account else missing,
         "energy_above_idle_per_inference_j": account.energy_above_idle_per_inference_j if account else missing,
@@ -143,14 +163,14 @@ def _headlines(facts: ProfileFacts) -> dict[str, object]:
         "average_power_w": account.average_power_w if account else missing,
         "idle_power_w": account.idle_power_w if account else missing,
         "peak_power_w": account.peak_power_w if account else missing,
-        "latency_s": _latency(facts),
+        "latency_s": latency,
     }
     return {
         **{key: quantity.to_json() for key, quantity in quantities.items()},
         "peak_bandwidth_hz": account.peak_bandwidth_hz if account else None,
-        "ops_per_inference": facts.model.ops,
-        "ops_definition": OPS_DEFINITION,
-        "cycles_per_inference": round(float(np.median(facts.profile.result.clean_cycles))),
+        "ops_per_inference": ops,
+        "ops_definition": _OPS_DEFINITION,
+        "cycles_per_inference": cycles,
     }
 
 

@@ -1,15 +1,9 @@
-"""The Python API: figures, marks, decorators, async, notebooks, bundles, and what it does when it cannot measure."""
+"""The Python API: figures, marks, arguments, bundles, notebooks, and what it does when it cannot measure."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
 import os
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +16,8 @@ from joulemap.meters.live.ground.waves import PowerWave
 from joulemap.meters.live.kit import FakeTree, TreePlan
 from joulemap.meters.live.marking import current_sink
 from joulemap.records.live.mark_layout import FOLDER_VARIABLE
+from live_benches import METER
 from program import call, leftovers
-
-METER = "simulated:mean_w=20"
 
 
 def test_a_block_is_measured_and_its_marks_are_rows(tmp_path: Path) -> None:
@@ -150,108 +143,6 @@ def test_exits_out_of_order_are_told_or_do_nothing() -> None:
     assert m.energy_j == before
 
 
-def test_a_function_is_measured_without_parentheses_too() -> None:
-    @joulemap.measure
-    def work() -> int:
-        return 7
-
-    with pytest.raises(SetupError) if not _has_meter() else contextlib.nullcontext():
-        assert work() == 7
-    assert work.__name__ == "work"
-
-
-def _has_meter() -> bool:
-    return call("doctor", "--target", "host", "--json").code == 0
-
-
-def test_what_yields_is_measured_from_its_first_item_to_its_end() -> None:
-    @joulemap.measure(meters=[METER])
-    def tokens() -> Iterator[int]:
-        yield 1
-        time.sleep(0.2)
-        yield 2
-
-    @joulemap.measure(meters=[METER])
-    async def tokens_async() -> AsyncIterator[int]:
-        yield 1
-        await asyncio.sleep(0.2)
-        yield 2
-
-    async def collect() -> list[int]:
-        return [token async for token in tokens_async()]
-
-    assert list(tokens()) == asyncio.run(collect()) == [1, 2]
-    for function in (tokens, tokens_async):
-        (m,) = vars(function)["measurements"]
-        assert m.duration_s >= 0.2
-        assert m.energy_j.value == pytest.approx(20.0 * m.duration_s, rel=0.02)
-
-
-def test_every_call_has_an_output_of_its_own(tmp_path: Path) -> None:
-    @joulemap.measure(meters=[METER], output=tmp_path / "r.jm")
-    def work() -> None:
-        time.sleep(0.05)
-
-    work()
-    work()
-    assert leftovers(tmp_path) == ["r-2.jm", "r.jm"]
-
-
-def test_a_task_that_is_cancelled_while_it_enters_leaves_nothing_running() -> None:
-    async def block() -> None:
-        async with joulemap.measure(meters=[METER]):
-            await asyncio.sleep(60)
-
-    async def main() -> None:
-        task = asyncio.create_task(block())
-        await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        async with joulemap.measure(meters=[METER]) as m:
-            await asyncio.sleep(0.05)
-        assert isinstance(m.energy_j, Estimate)
-
-    asyncio.run(main())
-
-
-def test_a_forked_child_may_measure_itself() -> None:
-    with joulemap.measure(meters=[METER], rate_hz=50.0):
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                with joulemap.measure(meters=[METER]) as own:
-                    time.sleep(0.1)
-                code = 0 if isinstance(own.energy_j, Estimate) else 2
-            finally:
-                os._exit(code)
-        assert os.waitpid(pid, 0)[1] == 0
-
-
-PROGRAMS = {
-    "left open": "m = joulemap.measure(meters=['{meter}'], output='r.jm'); m.__enter__(); time.sleep(0.3)",
-    "an exception": (
-        "m = joulemap.measure(meters=['{meter}'], output='r.jm'); m.__enter__(); time.sleep(0.3); sys.exit(3)"
-    ),
-    "a generator that nobody closes": (
-        "def g():\n    with joulemap.measure(meters=['{meter}'], output='r.jm'): yield\n"
-        "kept = g(); next(kept); time.sleep(0.3)"
-    ),
-}
-
-
-@pytest.mark.parametrize("what", PROGRAMS)
-def test_the_end_of_the_program_ends_a_measurement_and_keeps_it(what: str, tmp_path: Path) -> None:
-    program = "import sys, time, joulemap\n" + PROGRAMS[what].replace("{meter}", METER)
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert leftovers(tmp_path) == ["r.jm"]
-    document = json.loads((tmp_path / "r.jm" / "result.json").read_text())
-    assert document["energy_j"]["value"] > 0
-    assert "block_raised" in {finding["slug"] for finding in document["findings"]}
-
-
 def test_people_read_what_a_figure_is_and_no_digit_too_many() -> None:
     with joulemap.measure("train", meters=[METER], rate_hz=100.0) as m:
         for _ in range(2):
@@ -277,53 +168,6 @@ def test_marks_of_many_names_do_not_keep_the_reader_waiting() -> None:
     assert m.recording is not None
     assert "4000 names: rows() has them" in str(m)
     assert "rows() has them" in m._repr_html_()
-
-
-def test_annotations_of_nvtx_become_marks() -> None:
-    nvtx = pytest.importorskip("nvtx")
-    enter, over = nvtx.annotate.__enter__, nvtx.annotate.__call__
-    with joulemap.measure(meters=[METER], rate_hz=50.0) as m, joulemap.adapters.collect_nvtx():
-        with nvtx.annotate("block", color="red"):
-            time.sleep(0.02)
-
-        def work() -> int:
-            return 4
-
-        annotated = nvtx.annotate()(work)
-        assert (annotated(), annotated()) == (4, 4)
-    assert (nvtx.annotate.__enter__, nvtx.annotate.__call__) == (enter, over)
-    assert {row.key: row.count for row in m.rows()} == {"block": 1, "work": 2}
-
-
-def test_each_call_of_a_function_is_measured() -> None:
-    @joulemap.measure(meters=[METER], rate_hz=50.0)
-    def work(span_s: float) -> float:
-        time.sleep(span_s)
-        return span_s
-
-    assert work(0.05) == 0.05
-    assert work(0.1) == 0.1
-    first, second = work.measurements  # type: ignore[attr-defined]
-    assert second.energy_j.value > first.energy_j.value
-    assert "work" in first.name
-
-
-def test_async_code_is_measured_as_a_block_and_as_a_function() -> None:
-    @joulemap.measure(meters=[METER])
-    async def work() -> int:
-        with joulemap.mark("inside"):
-            await asyncio.sleep(0.05)
-        return 5
-
-    async def main() -> joulemap.Measurement:
-        async with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
-            await asyncio.gather(*(asyncio.sleep(0.05) for _ in range(3)))
-        return m
-
-    assert asyncio.run(work()) == 5
-    (measured,) = work.measurements  # type: ignore[attr-defined]
-    assert [row.key for row in measured.rows()] == ["inside"]
-    assert isinstance(asyncio.run(main()).energy_j, Estimate)
 
 
 def test_of_a_package_and_its_memory_the_package_is_the_headline_and_said() -> None:
@@ -355,60 +199,3 @@ def test_a_meter_that_is_not_there_is_refused_on_entry() -> None:
     with pytest.raises(SetupError), joulemap.measure(meters=["powercap:root=/nowhere,proc=/nowhere"]):
         pass
     assert current_sink() is None
-
-
-def test_a_forked_child_leaves_the_measurement_alone() -> None:
-    with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                with joulemap.mark("in the child"):
-                    time.sleep(0.02)
-                m.__exit__(None, None, None)
-            finally:
-                os._exit(0)
-        os.waitpid(pid, 0)
-        time.sleep(0.1)
-    assert isinstance(m.energy_j, Estimate)
-    assert "in the child" in {row.key for row in m.rows()}
-
-
-def test_ranges_and_spans_of_other_tracers_become_marks() -> None:
-    nvtx = pytest.importorskip("nvtx")
-    trace = pytest.importorskip("opentelemetry.sdk.trace")
-    provider = trace.TracerProvider()
-    provider.add_span_processor(joulemap.adapters.span_processor())
-    tracer = provider.get_tracer("test")
-    emit = joulemap.adapters.emit_ranges("nvtx")
-    original = nvtx.push_range
-    with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
-        with joulemap.adapters.collect_nvtx(), tracer.start_as_current_span("span"):
-            nvtx.push_range("range")
-            time.sleep(0.02)
-            nvtx.pop_range()
-        with emit("both"):
-            time.sleep(0.02)
-    provider.shutdown()
-    assert nvtx.push_range is original
-    counts = {row.key: row.count for row in m.rows()}
-    assert counts == {"span": 1, "range": 1, "both": 1}
-    tracks = set(m.recording.timelines[0].tracks)  # type: ignore[union-attr]
-    assert len(tracks) == 1
-
-
-def test_marks_may_be_tasks_of_itt_too() -> None:
-    pytest.importorskip("ittapi")
-    emit = joulemap.adapters.emit_ranges("itt")
-    with joulemap.measure(meters=[METER], rate_hz=50.0) as m:
-        for _ in range(2):
-            with emit("task"):
-                time.sleep(0.02)
-    assert [(row.key, row.count) for row in m.rows()] == [("task", 2)]
-
-
-def test_a_tracer_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(UsageError) as caught:
-        joulemap.adapters.emit_ranges("perf")
-    assert caught.value.slug == "tracer-unknown"
-    with pytest.raises(UsageError), joulemap.adapters.collect_nvtx(asyncio):
-        pass

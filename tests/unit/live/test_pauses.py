@@ -18,10 +18,20 @@ from joulemap.records.live.capture_layout import EXTRA_TICK, MAGIC, BlockKind, S
 from joulemap.records.live.domain import LiveDomain
 from joulemap.records.recording import Recording
 from joulemap.trace import EnergyTrace, integrate_between
-from live_captures import COUNTER, POWER, capture_bytes, header_block, header_of, read_bytes, rows_of, slugs
+from live_captures import (
+    COUNTER,
+    POWER,
+    STEP_UJ,
+    capture_bytes,
+    header_block,
+    header_of,
+    only,
+    read_bytes,
+    rows_of,
+    slugs,
+)
 
 S = 10**9
-STEP_UJ = 2_000_000.0  # 20 W at 10 Hz
 PAUSE = (6 * S + 1000, 9 * S - 1000)  # between the readings at 6 s and at 9 s
 
 
@@ -47,11 +57,6 @@ def read_paused(
 ) -> Recording:
     block = encode_pause(PAUSE[0], None) + encode_pause(*PAUSE) if pause is None else pause
     return read_bytes(capture_bytes(raw, domain, rows=paused_rows(raw, resting=resting), blocks=[block]), tmp_path)
-
-
-def only(recording: Recording) -> EnergyTrace:
-    (trace,) = recording.traces
-    return trace
 
 
 def held(trace: EnergyTrace, begin_s: float, end_s: float) -> tuple[float, float]:

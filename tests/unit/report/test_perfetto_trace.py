@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +42,8 @@ def exported(bundle: Path, to: str) -> Path:
 
 
 def test_perfetto_reads_counters_slices_and_clocks(bundle: Path) -> None:
-    proto: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
+
     trace = proto.Trace()
     trace.ParseFromString(exported(bundle, "perfetto").read_bytes())
     tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}

@@ -6,46 +6,10 @@ import importlib.util
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from instrument_traces import build_trace
 from joulemap.errors import SetupError
-from joulemap.estimate import Boundary, Provenance
-from joulemap.trace import (
-    Channel,
-    Clock,
-    ClockKind,
-    EnergyTrace,
-    KernelKind,
-    SensorKernel,
-    integrate_energy,
-)
-
-UTC_NS = 1_700_000_000_123_456_789
-
-
-def build_trace(
-    power_w: NDArray[np.float32] | NDArray[np.float64],
-    *,
-    start_ns: int = 0,
-    period_s: float | None = 1e-6,
-    edges_ns: NDArray[np.int64] | None = None,
-    gaps: list[list[int]] | None = None,
-    kind: KernelKind = KernelKind.INTERVAL_MEAN,
-) -> EnergyTrace:
-    return EnergyTrace(
-        clock=Clock(name="instrument", kind=ClockKind.LOCAL),
-        channel=Channel(
-            name="rail",
-            boundary=Boundary.RAIL,
-            provenance=Provenance.SIMULATED,
-            kernel=SensorKernel(kind=kind, window_s=0.0),
-        ),
-        power_w=power_w,
-        start_ns=start_ns,
-        period_s=None if edges_ns is not None else period_s,
-        edges_ns=edges_ns,
-        gaps=np.array(gaps or [], np.int64).reshape(-1, 2),
-    )
+from joulemap.trace import integrate_energy
 
 
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

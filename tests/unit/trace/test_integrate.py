@@ -8,16 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from joulemap.estimate import Boundary, Provenance
+from instrument_traces import UTC_NS, build_trace
 from joulemap.trace import (
-    Channel,
-    Clock,
-    ClockKind,
     EnergyTrace,
     KernelKind,
-    SensorKernel,
     cumulative_energy_j,
     integrate_energy,
     integrate_offsets,
@@ -27,33 +22,7 @@ from joulemap.trace import (
 from joulemap.trace.integrate import Backend
 from joulemap.trace.resample import build_envelope
 
-UTC_NS = 1_700_000_000_123_456_789
 BACKENDS: tuple[Backend, ...] = ("numpy", "numba")
-
-
-def build_trace(
-    power_w: NDArray[np.float32] | NDArray[np.float64],
-    *,
-    start_ns: int = 0,
-    period_s: float | None = 1e-6,
-    edges_ns: NDArray[np.int64] | None = None,
-    gaps: list[list[int]] | None = None,
-    kind: KernelKind = KernelKind.INTERVAL_MEAN,
-) -> EnergyTrace:
-    return EnergyTrace(
-        clock=Clock(name="instrument", kind=ClockKind.LOCAL),
-        channel=Channel(
-            name="rail",
-            boundary=Boundary.RAIL,
-            provenance=Provenance.SIMULATED,
-            kernel=SensorKernel(kind=kind, window_s=0.0),
-        ),
-        power_w=power_w,
-        start_ns=start_ns,
-        period_s=None if edges_ns is not None else period_s,
-        edges_ns=edges_ns,
-        gaps=np.array(gaps or [], np.int64).reshape(-1, 2),
-    )
 
 
 def integrate_exactly(trace: EnergyTrace, start: Fraction, end: Fraction) -> tuple[float, float]:

@@ -55,7 +55,6 @@ def test_text_has_no_numbers() -> None:
 
 
 def test_steps_are_loaded_where_a_pass_will_use_them_and_only_there() -> None:
-    pytest.importorskip("numba")
     script = (
         "import sys\n"
         "from joulemap.trace.loading import load_steps\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -19,10 +19,7 @@ from joulemap.trace.sweep import GroupedSlices, Split, StreamedSweep, sweep_ener
 from mapped_traces import build_trace, group_rows
 
 MS = 1_000_000
-BACKENDS = [
-    "numpy",
-    pytest.param("numba", marks=pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba")),
-]
+BACKENDS = ["numpy", "numba"]
 
 
 @dataclass
@@ -139,7 +136,7 @@ def test_the_correction_of_a_meter_is_taken_out_of_every_sample() -> None:
         clock=plain.clock, channel=plain.channel, start_ns=0, period_s=1e-3, n=4, source=plain.source, scale=2.0,
         offset_w=1.0, gain=4.0,
     )  # fmt: skip
-    for backend in ("numpy", *(["numba"] if importlib.util.find_spec("numba") else [])):
+    for backend in BACKENDS:
         found = run_pass(replace(trace, found={}), (), backend=backend)  # type: ignore[arg-type]
         assert found.energy_j == pytest.approx((0.25 + 1.25 + 1.75) * 1e-3, rel=1e-15)
         assert (found.lost, found.gaps.tolist()) == (1, [[1, 2]])
@@ -206,7 +203,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     assert sum_between(trace, np.array([5])).energy_j.size == 0
 
 
-@pytest.mark.skipif(bool(importlib.util.find_spec("numba")), reason="numba is there")
-def test_the_compiled_way_is_refused_without_numba() -> None:
+def test_the_compiled_way_is_refused_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)  # neither found nor imported
     with pytest.raises(SetupError):
         run_pass(streamed(np.ones(10)), (), backend="numba")

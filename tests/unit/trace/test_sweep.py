@@ -95,7 +95,6 @@ def test_slices_out_of_order_are_refused() -> None:
 
 @pytest.mark.parametrize("edges", [False, True])
 def test_compiled_and_plain_agree(edges: bool) -> None:
-    pytest.importorskip("numba")
     rng = np.random.default_rng(1)
     start = np.sort(rng.integers(0, 9_000 * MS, 4000))
     end = start + np.exp(rng.uniform(0, np.log(4e8), start.size)).astype(np.int64)

@@ -98,7 +98,8 @@ def test_our_own_readers_find_slices_and_energies_again(bundle: Path, tmp_path: 
 
 
 def test_the_perfetto_trace_is_valid_and_tells_clock_edges_and_findings(bundle: Path, tmp_path: Path) -> None:
-    proto: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
+
     trace = proto.Trace()
     trace.ParseFromString(exported(bundle, tmp_path, "perfetto").read_bytes())
     events = [p for p in trace.packet if p.HasField("track_event")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyjls
 import pytest
 
 from joulemap.analysis.clocks.solve import Align, AlignRequest
@@ -27,8 +28,6 @@ from joulemap.workflow.recordings.import_recording import ImportRequest, import_
 from joulemap.workflow.recordings.map_bundle import BundleMapRequest, map_bundle, map_recording
 from joulemap.workflow.recordings.placed_slices import bin_power
 from joulemap.workflow.recordings.recording_bundle import open_recordings
-
-pyjls = pytest.importorskip("pyjls")
 
 RATE_HZ = 100_000
 START_S = 1_700_000_000

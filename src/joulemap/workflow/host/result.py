@@ -14,7 +14,7 @@ from joulemap.records.host.model import HostModel, HostTensor
 from joulemap.records.progress import ProgressUpdate
 from joulemap.workflow.host.context import Accounted
 from joulemap.workflow.plain import plain
-from joulemap.workflow.result import OPS_DEFINITION, SCHEMA, SCHEMA_VERSION, describe_checkpoint
+from joulemap.workflow.result import SCHEMA, SCHEMA_VERSION, describe_checkpoint, describe_headlines
 
 __all__ = ["build_host_result", "shown_windows"]
 
@@ -85,26 +85,16 @@ def _described(tensor: HostTensor) -> object:
 def _headlines(done: Accounted, account: EnergyAccount | None, model: HostModel) -> dict[str, object]:
     missing = Unavailable(reason=done.reason)
     latency: Quantity = Estimate(value=done.latency_s, std=0.0, provenance=done.time_provenance)
-    quantities: dict[str, Quantity] = {
-        "energy_per_inference_j": account.energy_per_inference_j if account else missing,
-        "energy_above_idle_per_inference_j": account.energy_above_idle_per_inference_j if account else missing,
-        "inferences_per_j": account.inferences_per_j if account else missing,
-        "ops_per_j": account.ops_per_j if account else missing,
-        "average_power_w": account.average_power_w if account else missing,
-        "idle_power_w": account.idle_power_w if account else missing,
-        "peak_power_w": account.peak_power_w if account else missing,
-        "latency_s": account.latency_s if account else latency,
-    }
+    document = describe_headlines(
+        account,
+        missing=missing,
+        latency=account.latency_s if account else latency,
+        ops=2 * model.macs,
+        cycles=None,
+    )
     tokens = done.request.tokens
-    document: dict[str, object] = {
-        **{key: quantity.to_json() for key, quantity in quantities.items()},
-        "peak_bandwidth_hz": account.peak_bandwidth_hz if account else None,
-        "ops_per_inference": 2 * model.macs,
-        "ops_definition": OPS_DEFINITION,
-        "cycles_per_inference": None,
-    }
     if tokens is not None:
-        energy = quantities["energy_per_inference_j"]
+        energy: Quantity = account.energy_per_inference_j if account else missing
         per_token = energy.scaled(1.0 / tokens) if isinstance(energy, Estimate) else energy
         document |= {"energy_per_token_j": per_token.to_json(), "tokens_per_inference": tokens}
     return document

@@ -13,9 +13,8 @@ from joulemap.meters.live.discovery import discover
 from joulemap.meters.live.drivers.host import hwmon, iio, power_supply
 from joulemap.meters.live.registry import open_meter
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterCandidate
+from recording_files import shared_file
 from sysfs_trees import chip, write_tree
-
-SHARED = Path(__file__).parents[5] / "shared" / "data" / "sysfs_fixtures"
 
 
 def chips(root: Path) -> list[MeterCandidate]:
@@ -144,9 +143,7 @@ def test_cores_of_amd_energy_are_inside_their_socket(tmp_path: Path) -> None:
 
 
 def test_the_tree_of_another_project_reads_as_its_files_say(tmp_path: Path) -> None:
-    path = SHARED / "kepler_testdata_tree.txt"
-    if not path.exists():
-        pytest.skip("the shared recordings are not here")
+    path = shared_file("sysfs_fixtures", "kepler_testdata_tree.txt")
     lines = re.findall(r"^sys/(class/hwmon/\S+) = (.*?) ?$", path.read_text("utf-8"), flags=re.MULTILINE)
     write_tree(tmp_path, {name: text for name, text in lines if not name.endswith("/device")})
     found = {c.address.options["chip"]: c for c in chips(tmp_path) if c.usable}

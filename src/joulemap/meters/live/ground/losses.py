@@ -1,10 +1,23 @@
-"""The two ways in which a meter fails as a whole, said the same by every driver. Knows no driver."""
+"""The two ways in which a meter fails as a whole, said the same by every driver, and what discovery says of one.
+
+Knows no driver.
+"""
 
 from __future__ import annotations
 
-from joulemap.errors import PowerError, SetupError
+from typing import Protocol
 
-__all__ = ["lost_meter", "refused_meter"]
+from joulemap.errors import PowerError, SetupError
+from joulemap.meters.live.base import LiveMeter
+from joulemap.records.live.domain import MeterCandidate
+
+__all__ = ["NamedMeter", "lost_meter", "refused_meter", "try_meter"]
+
+
+class NamedMeter(LiveMeter, Protocol):
+    """A meter that knows what it is called."""
+
+    name: str
 
 
 def lost_meter(name: str, what: str) -> PowerError:
@@ -20,3 +33,15 @@ def refused_meter(name: str, problem: str, fix: str) -> SetupError:
     return SetupError(
         f"{name}: {problem}", hint=fix or "joulemap meters lists what can be read here", slug="meter-unusable"
     )
+
+
+def try_meter(meter: NamedMeter) -> MeterCandidate:
+    """Returns what a meter reads, or what keeps it from being opened and the step that mends it; it is closed then."""
+    try:
+        meter.open()
+        return MeterCandidate(name=meter.name, address=meter.address, domains=meter.domains)
+    except SetupError as error:
+        problem = error.message.removeprefix(f"{meter.name}: ")
+        return MeterCandidate(name=meter.name, address=meter.address, problem=problem, fix=error.hint)
+    finally:
+        meter.close()

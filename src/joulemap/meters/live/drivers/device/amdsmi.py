@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.losses import lost_meter, refused_meter, try_meter
 from joulemap.meters.live.ground.options import check_options, whole_option
 from joulemap.meters.live.ground.pci import AMD, has_display_device
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
@@ -69,19 +68,10 @@ def list_candidates(library: Any, options: Mapping[str, str] | None = None) -> t
         return (MeterCandidate(name=_NAME, address=address, problem=f"AMD SMI does not start: {error}", fix=_INSTALL),)
     wanted = (options or {}).get("index")
     indices = range(count) if wanted is None else [int(wanted)]
-    found = []
-    for index in indices:
-        meter = AmdSmiMeter(MeterAddress(driver=_NAME, options={"index": str(index)}), library)
-        try:
-            meter.open()
-            found.append(MeterCandidate(name=meter.name, address=meter.address, domains=meter.domains))
-        except SetupError as error:
-            problem = error.message.removeprefix(f"{meter.name}: ")
-            found.append(MeterCandidate(name=meter.name, address=meter.address, problem=problem, fix=error.hint))
-        finally:
-            meter.close()
+    meters = (AmdSmiMeter(MeterAddress(driver=_NAME, options={"index": str(index)}), library) for index in indices)
+    found = tuple(try_meter(meter) for meter in meters)
     library.amdsmi_shut_down()
-    return tuple(found)
+    return found
 
 
 def build_meter(address: MeterAddress) -> AmdSmiMeter:

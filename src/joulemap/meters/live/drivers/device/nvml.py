@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import SetupError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.losses import lost_meter, refused_meter, try_meter
 from joulemap.meters.live.ground.nvml_library import (
     FIELD_POWER_AVERAGE,
     FIELD_POWER_INSTANT,
@@ -178,15 +177,7 @@ def _unusable(address: MeterAddress, problem: str, fix: str) -> MeterCandidate:
 
 
 def _candidate(options: Mapping[str, str]) -> MeterCandidate:
-    meter = NvmlMeter(MeterAddress(driver=_NAME, options=options))
-    try:
-        meter.open()
-        return MeterCandidate(name=meter.name, address=meter.address, domains=meter.domains)
-    except SetupError as error:
-        problem = error.message.removeprefix(f"{meter.name}: ")
-        return MeterCandidate(name=meter.name, address=meter.address, problem=problem, fix=error.hint)
-    finally:
-        meter.close()
+    return try_meter(NvmlMeter(MeterAddress(driver=_NAME, options=options)))
 
 
 def _visible(library: Nvml, options: Mapping[str, str]) -> list[int]:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.errors import SetupError, UsageError
+from joulemap.errors import UsageError
 from joulemap.estimate import Boundary, Provenance
-from joulemap.meters.live.ground.losses import lost_meter, refused_meter
+from joulemap.meters.live.ground.losses import lost_meter, refused_meter, try_meter
 from joulemap.meters.live.ground.options import check_options, choose_option, number_option
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -52,15 +52,7 @@ def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, 
     """
     if options is None:
         return ()
-    meter = build_meter(MeterAddress(driver=_NAME, options=options))
-    try:
-        meter.open()
-        return (MeterCandidate(name=meter.name, address=meter.address, domains=meter.domains),)
-    except SetupError as error:
-        problem = error.message.removeprefix(f"{meter.name}: ")
-        return (MeterCandidate(name=meter.name, address=meter.address, problem=problem, fix=error.hint),)
-    finally:
-        meter.close()
+    return (try_meter(build_meter(MeterAddress(driver=_NAME, options=options))),)
 
 
 def build_meter(address: MeterAddress) -> ReplayMeter:
