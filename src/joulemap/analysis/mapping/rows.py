@@ -18,6 +18,7 @@ from joulemap.analysis.mapping.row_figures import (
     SHARED,
     TermColumn,
     coverage_factors,
+    edge_columns,
     energy_columns,
     shared_terms,
 )
@@ -62,6 +63,7 @@ class RowInputs:
         errors: of the meter.
         rate_std_ppm: of the trace's clock; 0 when unknown.
         shift_s: uncertainty of the timeline against the trace, s.
+        late_s: what of it is a rectangular doubt of the samples' own instants, s.
         provenance: of the trace.
         boundary: of the trace.
         monte_carlo: draws that all rows share.
@@ -75,6 +77,7 @@ class RowInputs:
     errors: MeterErrors
     rate_std_ppm: float
     shift_s: float
+    late_s: float
     provenance: Provenance
     boundary: Boundary
     monte_carlo: MonteCarlo
@@ -336,7 +339,7 @@ def _overlap(
     energy_j = (swept.self_j if column else swept.energy_j) + inputs.probe.lost_j[:, column]
     terms = (
         *energy_columns(energy_j, time_s, inputs.known),
-        TermColumn(name="edges", std=np.abs(inputs.probe.slope_w[:, column]) * inputs.shift_s),
+        *edge_columns(np.abs(inputs.probe.slope_w[:, column]), inputs.shift_s, inputs.late_s),
         TermColumn(name="blur", std=inputs.probe.blur_j[:, column]),
         TermColumn(name="lost", std=inputs.lost_s[:, column] * inputs.facts.spread_w),
     )
