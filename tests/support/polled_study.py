@@ -96,7 +96,7 @@ def late_j(trace: EnergyTrace, drawn: Drawn, late_s: float = 0.0) -> NDArray[np.
 
     def held(edges_s: NDArray[np.float64], power_w: NDArray[np.float64]) -> NDArray[np.float64]:
         until = np.concatenate([[0.0], np.cumsum(np.diff(edges_s) * power_w)])
-        return np.diff(np.interp(span_s, edges_s, until), axis=1)[:, 0]
+        return np.asarray(np.diff(np.interp(span_s, edges_s, until), axis=1)[:, 0], np.float64)
 
     edges_ns = np.arange(trace.n + 1) * trace.step_ns + trace.start_ns if trace.edges_ns is None else trace.edges_ns
     return held(np.asarray(edges_ns * 1e-9 + late_s, np.float64), trace.power_w.astype(np.float64)) - held(
