@@ -11,11 +11,12 @@ import numpy as np
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
+from joulemap.analysis.mapping.groups import build_groups, rest_terms
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import plan_probe, probe_edges
-from joulemap.analysis.mapping.row_figures import edge_columns, energy_terms, shared_terms
-from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_groups, build_rows
+from joulemap.analysis.mapping.row_figures import energy_terms, shared_terms
+from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
 from joulemap.analysis.separation.effort import separate_as_needed
@@ -219,13 +220,7 @@ def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     if swept.pieces[ways == Resolution.REFUSED].any():
         return Unavailable(reason="too_short_for_samples")
     energy_j = swept.idle_j - inputs.given_back_j
-    doubt_s = inputs.shift_s, inputs.late_s
-    moved = inputs.probe.blur_j[ways == Resolution.OVERLAP, 1].tolist()
-    terms = (
-        *energy_terms(energy_j, idle_s, inputs.known),
-        Term(name="rows", std=math.hypot(0.0, *moved)),
-        *(term.at(0) for term in edge_columns(np.abs(inputs.probe.slope_w[:, 1].sum(keepdims=True)), *doubt_s)),
-    )
+    terms = rest_terms(energy_j, idle_s, inputs)
     return estimate(
         energy_j,
         terms,

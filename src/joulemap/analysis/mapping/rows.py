@@ -28,10 +28,9 @@ from joulemap.analysis.separation.separate import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow
-from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace.sweep import Swept
 
-__all__ = ["WAYS", "RowInputs", "RowTable", "build_groups", "build_rows"]
+__all__ = ["OVERLAP", "REFUSED", "WAYS", "RowInputs", "RowTable", "build_rows"]
 
 Codes = NDArray[np.int8]
 WAYS = (Resolution.OVERLAP, Resolution.LEAST_SQUARES, Resolution.REFUSED)
@@ -229,33 +228,6 @@ def _runs_needed(group: int, inputs: RowInputs) -> float | None:
         return None
     runs = float(inputs.separated.runs_needed[group])
     return runs if math.isfinite(runs) else None
-
-
-def build_groups(keys: Sequence[str], inputs: RowInputs) -> tuple[RowGroup, ...]:
-    """Returns the rows that only their sum is known of, with that sum; rows that have a figure are left out."""
-    separated, swept = inputs.separated, inputs.swept
-    if separated is None:
-        return ()
-    refused = inputs.ways(own=True) == REFUSED
-    groups = []
-    for told in separated.sums:
-        rows = [row for row in told.rows if row < len(keys)]
-        if not refused[rows].all():
-            continue
-        idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
-        own_s = [float(swept.self_s[row]) if row < len(keys) else idle_s for row in told.rows]
-        energy_j = math.fsum(watts * time_s for watts, time_s in zip(told.power_w, own_s, strict=True))
-        shared = shared_terms(energy_j, math.fsum(own_s), inputs.known)
-        noise = Term(name="noise", std=told.share_std * abs(energy_j), kind=Kind.A, dof=told.dof)
-        groups.append(
-            RowGroup(
-                keys=tuple(keys[row] for row in rows),
-                contains_idle=len(rows) < len(told.rows),
-                energy_j=_figure(energy_j, (*shared, noise), inputs),
-                self_s=math.fsum(float(swept.self_s[row]) for row in rows),
-            )
-        )
-    return tuple(groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
