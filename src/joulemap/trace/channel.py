@@ -26,17 +26,19 @@ class SensorKernel:
         kind: what one sample means.
         window_s: averaging window, s, >= 0; equal to the period for a boxcar without dead time.
         latency_s: delay from the end of the window to the stamp, s.
+        latency_std_s: what all stamps alike may be off by, 1 sd of a rectangular distribution, s.
         quantum_w: resolution of a sample, W; 0 for none declared.
     """
 
     kind: KernelKind
     window_s: float
     latency_s: float = 0.0
+    latency_std_s: float = 0.0
     quantum_w: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.window_s >= 0 and self.quantum_w >= 0):
-            raise ValueError(f"a sensor kernel needs window_s >= 0 and quantum_w >= 0, got {self}")
+        if not (self.window_s >= 0 and self.latency_std_s >= 0 and self.quantum_w >= 0):
+            raise ValueError(f"a sensor kernel needs window_s, latency_std_s and quantum_w >= 0, got {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from joulemap.formats.ground.values import (
     difference_counter,
     header_unit,
     is_missing,
-    merge_repeats,
     parse_clock_time,
     parse_number,
     parse_stamp,
@@ -190,11 +189,6 @@ def test_a_big_counter_is_differenced_exactly() -> None:
     steps = difference_counter(np.array([2**62, 2**62 + 1], np.int64))
     assert steps.delta.tolist() == [1.0]
     assert difference_counter(np.array([1])).delta.size == 0
-
-
-def test_repeats_of_a_polled_value_are_one_sample() -> None:
-    value = np.array([1.0, 1.0, 2.0, math.nan, math.nan, 2.0, 2.0])
-    assert merge_repeats(value).tolist() == [False, True, True, True, True, False, True]
 
 
 def test_a_signalling_nan_is_missing_and_no_fault() -> None:

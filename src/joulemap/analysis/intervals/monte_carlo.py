@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -36,14 +37,18 @@ class MonteCarlo:
     Args:
         draws: trials; 10^5 leaves about 0.5 % of noise on a 95 % half-width.
         seed: equal seeds give equal intervals.
+        grid: for very many results, whose terms of nearly equal make-up then share an interval: shares of the variance
+            to 1 part in so many (of 256: widths to 0.2 %); 0 for each its own.
     """
 
-    def __init__(self, *, draws: int = 100_000, seed: int = 0) -> None:
+    def __init__(self, *, draws: int = 100_000, seed: int = 0, grid: int = 0) -> None:
         if draws < 1000:
             raise ValueError(f"a Monte Carlo of fewer than 1000 trials says nothing, got {draws}")
         self._draws = draws
         self._seed = seed
+        self._grid = grid
         self._kept: dict[tuple[str, Shape], NDArray[np.float64]] = {}
+        self._widths: dict[tuple[tuple[tuple[str, Shape], ...], tuple[int, ...], float], float] = {}
 
     def symmetric_half_width(
         self, shapes: Sequence[tuple[str, Shape]], std: Sequence[float], *, coverage: float
@@ -55,6 +60,16 @@ class MonteCarlo:
             std: factor of each term, in the unit of the result.
             coverage: probability.
         """
+        if not self._grid:
+            return self._half_width(shapes, std, coverage)
+        whole = math.hypot(*std)
+        shares = tuple(round(self._grid * (part / whole) ** 2) for part in std)
+        made = tuple(shapes), shares, coverage
+        if made not in self._widths:
+            self._widths[made] = self._half_width(shapes, [math.sqrt(k / sum(shares)) for k in shares], coverage)
+        return self._widths[made] * whole
+
+    def _half_width(self, shapes: Sequence[tuple[str, Shape]], std: Sequence[float], coverage: float) -> float:
         total = np.zeros(self._draws)
         for key, factor in zip(shapes, std, strict=True):
             total += factor * self._column(key)

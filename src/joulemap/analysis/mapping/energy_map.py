@@ -11,11 +11,12 @@ import numpy as np
 from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Kind, Term, estimate
+from joulemap.analysis.mapping.groups import build_groups, rest_terms
 from joulemap.analysis.mapping.keys import Grouping, MapKey, group_slices
 from joulemap.analysis.mapping.placement import Placed, place_slices
 from joulemap.analysis.mapping.probe import plan_probe, probe_edges
 from joulemap.analysis.mapping.row_figures import energy_terms, shared_terms
-from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_groups, build_rows
+from joulemap.analysis.mapping.rows import WAYS, RowInputs, RowTable, build_rows
 from joulemap.analysis.mapping.sums import SweepPlan, TraceSums, sum_traces
 from joulemap.analysis.sampling import TraceFacts, sample_lengths_s
 from joulemap.analysis.separation.effort import separate_as_needed
@@ -166,10 +167,15 @@ def _plan(
     grouping = group_slices(timeline, request.key)
     span_ns = max(t.start_ns for t in traces), min(t.end_ns for t in traces)
     placed = place_slices(timeline, grouping, clock, span_ns)
-    shift_s = placed_std_s(clock, timeline)
+    shift_s = math.hypot(placed_std_s(clock, timeline), _late_s(traces))
     sample_s = max(sample_lengths_s(trace)[0] for trace in traces)
     probe = plan_probe(placed.slices, span_ns, sample_s, shift_s)
     return (grouping, shift_s), SweepPlan(placed=placed, probe=probe, split=request.split)
+
+
+def _late_s(traces: Sequence[Trace]) -> float:
+    """Returns what the instants of samples are not known to, 1 sd, s."""
+    return max(trace.channel.kernel.latency_std_s for trace in traces)
 
 
 def _total(
@@ -214,12 +220,7 @@ def _idle(swept: Swept, inputs: RowInputs) -> Quantity:
     if swept.pieces[ways == Resolution.REFUSED].any():
         return Unavailable(reason="too_short_for_samples")
     energy_j = swept.idle_j - inputs.given_back_j
-    moved = inputs.probe.blur_j[ways == Resolution.OVERLAP, 1].tolist()
-    terms = (
-        *energy_terms(energy_j, idle_s, inputs.known),
-        Term(name="rows", std=math.hypot(0.0, *moved)),
-        Term(name="edges", std=abs(float(inputs.probe.slope_w[:, 1].sum())) * inputs.shift_s),
-    )
+    terms = rest_terms(energy_j, idle_s, inputs)
     return estimate(
         energy_j,
         terms,
@@ -262,6 +263,7 @@ def _inputs(
         errors=errors,
         rate_std_ppm=rate,
         shift_s=shift_s,
+        late_s=_late_s(traces),
         provenance=Provenance.ESTIMATED,
         boundary=Boundary.RAIL,
         monte_carlo=MonteCarlo(),
@@ -279,7 +281,7 @@ def _separated(
     if slices.by_path:
         above = zip(swept.path_parent.tolist(), swept.path_name.tolist(), strict=True)
         paths = {pair: row for row, pair in enumerate(above)}
-    doubt = doubt_of(clock)
+    doubt = doubt_of(clock, _late_s(traces))
     return separate_as_needed(traces[0], slices, swept, facts, doubt=doubt, paths=paths)
 
 

@@ -6,6 +6,7 @@ A timeline may have a million names. What every row needs is computed for all of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,15 @@ from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Term, combine
 from joulemap.analysis.sampling import TraceFacts
 
-__all__ = ["SHARED", "TermColumn", "coverage_factors", "energy_columns", "energy_terms", "shared_terms"]
+__all__ = [
+    "SHARED",
+    "TermColumn",
+    "coverage_factors",
+    "edge_columns",
+    "energy_columns",
+    "energy_terms",
+    "shared_terms",
+]
 
 Floats = NDArray[np.float64]
 Known = tuple[TraceFacts, MeterErrors, float]
@@ -68,6 +77,21 @@ def energy_columns(energy_j: Floats, seen_s: Floats, known: Known) -> tuple[Term
         TermColumn(name="resolution", std=np.maximum(seen_s, 0.0) * facts.rounding_w),
         TermColumn(name="noise", std=facts.noise_w * root),
         TermColumn(name="between", std=unseen_w * root),
+    )
+
+
+def edge_columns(slope_w: Floats, shift_s: float, late_s: float) -> tuple[TermColumn, TermColumn]:
+    """Returns the terms of not knowing where slices lie under samples.
+
+    Args:
+        slope_w: (g,) J per s of a common shift, >= 0.
+        shift_s: its standard uncertainty, s.
+        late_s: what of that is a rectangular doubt of the samples' own instants, s.
+    """
+    clock_s = math.sqrt(max(shift_s**2 - late_s**2, 0.0))
+    return (
+        TermColumn(name="edges", std=slope_w * clock_s),
+        TermColumn(name="polls", std=slope_w * late_s, rectangular=True),
     )
 
 

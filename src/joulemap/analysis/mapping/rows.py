@@ -18,6 +18,7 @@ from joulemap.analysis.mapping.row_figures import (
     SHARED,
     TermColumn,
     coverage_factors,
+    edge_columns,
     energy_columns,
     shared_terms,
 )
@@ -27,10 +28,9 @@ from joulemap.analysis.separation.separate import Separated
 from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavailable
 from joulemap.records.energy import Resolution
 from joulemap.records.mapping.energy_map import MapRow
-from joulemap.records.mapping.row_fit_facts import RowGroup
 from joulemap.trace.sweep import Swept
 
-__all__ = ["WAYS", "RowInputs", "RowTable", "build_groups", "build_rows"]
+__all__ = ["OVERLAP", "REFUSED", "WAYS", "RowInputs", "RowTable", "build_rows"]
 
 Codes = NDArray[np.int8]
 WAYS = (Resolution.OVERLAP, Resolution.LEAST_SQUARES, Resolution.REFUSED)
@@ -62,6 +62,7 @@ class RowInputs:
         errors: of the meter.
         rate_std_ppm: of the trace's clock; 0 when unknown.
         shift_s: uncertainty of the timeline against the trace, s.
+        late_s: what of it is a rectangular doubt of the samples' own instants, s.
         provenance: of the trace.
         boundary: of the trace.
         monte_carlo: draws that all rows share.
@@ -75,6 +76,7 @@ class RowInputs:
     errors: MeterErrors
     rate_std_ppm: float
     shift_s: float
+    late_s: float
     provenance: Provenance
     boundary: Boundary
     monte_carlo: MonteCarlo
@@ -228,33 +230,6 @@ def _runs_needed(group: int, inputs: RowInputs) -> float | None:
     return runs if math.isfinite(runs) else None
 
 
-def build_groups(keys: Sequence[str], inputs: RowInputs) -> tuple[RowGroup, ...]:
-    """Returns the rows that only their sum is known of, with that sum; rows that have a figure are left out."""
-    separated, swept = inputs.separated, inputs.swept
-    if separated is None:
-        return ()
-    refused = inputs.ways(own=True) == REFUSED
-    groups = []
-    for told in separated.sums:
-        rows = [row for row in told.rows if row < len(keys)]
-        if not refused[rows].all():
-            continue
-        idle_s = max(inputs.facts.seen_s - swept.busy_s, 0.0)
-        own_s = [float(swept.self_s[row]) if row < len(keys) else idle_s for row in told.rows]
-        energy_j = math.fsum(watts * time_s for watts, time_s in zip(told.power_w, own_s, strict=True))
-        shared = shared_terms(energy_j, math.fsum(own_s), inputs.known)
-        noise = Term(name="noise", std=told.share_std * abs(energy_j), kind=Kind.A, dof=told.dof)
-        groups.append(
-            RowGroup(
-                keys=tuple(keys[row] for row in rows),
-                contains_idle=len(rows) < len(told.rows),
-                energy_j=_figure(energy_j, (*shared, noise), inputs),
-                self_s=math.fsum(float(swept.self_s[row]) for row in rows),
-            )
-        )
-    return tuple(groups)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Column:
     """The energies that groups hold, or their own.
@@ -336,7 +311,7 @@ def _overlap(
     energy_j = (swept.self_j if column else swept.energy_j) + inputs.probe.lost_j[:, column]
     terms = (
         *energy_columns(energy_j, time_s, inputs.known),
-        TermColumn(name="edges", std=np.abs(inputs.probe.slope_w[:, column]) * inputs.shift_s),
+        *edge_columns(np.abs(inputs.probe.slope_w[:, column]), inputs.shift_s, inputs.late_s),
         TermColumn(name="blur", std=inputs.probe.blur_j[:, column]),
         TermColumn(name="lost", std=inputs.lost_s[:, column] * inputs.facts.spread_w),
     )

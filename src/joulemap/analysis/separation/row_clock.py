@@ -76,11 +76,16 @@ class RowClock:
     settled: bool
 
 
-def doubt_of(clock: ClockMap) -> ClockDoubt:
-    """Returns what is not known of a relation of clocks, and of stamps that are written in whole ticks."""
+def doubt_of(clock: ClockMap, late_s: float = 0.0) -> ClockDoubt:
+    """Returns what is not known of a relation of clocks, and of stamps that are written in whole ticks.
+
+    Args:
+        clock: from the slices' to the trace's.
+        late_s: what the instants of the samples are not known to, 1 sd, s.
+    """
     reference = np.array([clock.reference_ns], np.int64)
     return ClockDoubt(
-        std_s=math.hypot(clock.std_s, _rounded_s(clock)),
+        std_s=math.hypot(clock.std_s, _rounded_s(clock), late_s),
         drift_std=clock.drift_std,
         reference_ns=int(clock.apply(reference)[0]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -40,6 +41,8 @@ class Domain:
         modulus: written units per wrap of a counter; None when the source does not say.
         largest_w: physical limit, W; a step beyond it is lost.
         polled: the source repeats a value when it polls faster than the sensor updates.
+        renewal_s: between two renewals of a polled sensor, s; None to tell it from how long its values stay.
+        slowest_renewal_s: the slowest renewal that is told so, s.
         gap_factor: a step longer than this many median steps is a gap; None when values cover all time.
         resolution_w: what the last digit of a written power stands for, W; 0 where the format does not fix it.
     """
@@ -53,6 +56,8 @@ class Domain:
     modulus: float | None = None
     largest_w: float | None = None
     polled: bool = False
+    renewal_s: float | None = None
+    slowest_renewal_s: float = math.inf
     gap_factor: float | None = 1.75
     resolution_w: float = 0.0
 

@@ -26,7 +26,6 @@ __all__ = [
     "difference_counter",
     "header_unit",
     "is_missing",
-    "merge_repeats",
     "parse_clock_time",
     "parse_number",
     "parse_stamp",
@@ -358,18 +357,6 @@ def difference_counter(
             lost |= delta > largest
     delta[lost] = 0.0
     return CounterSteps(delta=delta, wrapped=wrapped & ~lost, lost=lost)
-
-
-def merge_repeats(value: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns which samples of a polled value are new: (n,) True for the last of each run of equal values.
-
-    A sensor that is polled faster than it updates repeats its value; the run is one sample whose interval ends with
-    it. Energy by the zero-order hold is the same with and without; the number of independent samples is not. NaN is
-    never equal to NaN.
-    """
-    keep = np.ones(value.size, np.bool_)
-    keep[:-1] = value[1:] != value[:-1]
-    return keep
 
 
 def widen(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:

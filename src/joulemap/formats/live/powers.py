@@ -1,11 +1,7 @@
 """Readings of a live power sensor to a trace: polled repeats merged, late and missing readings gaps, stops seen.
 
-A sensor that renews its value every T shows at u the mean of (u - T, u], until the next renewal: a value belongs to the
-time before the first poll that shows it. Polled more often than it renews, it is therefore moved to earlier by what T
-is longer than a poll.
-
-References:
-    METHODS 1.1 (an interval mean holds over the preceding window; a polled repeat is no new sample).
+What a sensor shows is dated as that of a recorded file (:mod:`joulemap.formats.ground.series.polling`), with what it
+declares of its renewal, and no further back than a recording goes on after its end.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ _STILL_S: Final = 5.0
 _STILL_TIMES: Final = 20.0
 _CHANGES: Final = 20
 _LATE_READINGS: Final = 3.0
-_SHORT_STAY: Final = 0.1
 POWER_SETTLE_LIMIT_S: Final = 1.0
 """The longest that a value is moved: a recording goes on after its end for no longer than that takes."""
 UNDECLARED_UPDATE_S: Final = 0.2
@@ -63,11 +58,13 @@ def power_trace(readings: CounterReadings, clock: Clock, log: FindingLog) -> Ene
             kind=KernelKind.INTERVAL_MEAN,
             largest_w=domain.largest_w,
             polled=True,
+            renewal_s=min(domain.update_period_s, POWER_SETTLE_LIMIT_S) if domain.update_period_s else None,
+            slowest_renewal_s=UNDECLARED_UPDATE_S,
             gap_factor=max(_LATE_READINGS, 2.0 * lasting_s / usual_s if usual_s > 0 else 0.0),
         ),
     )
     raw = _without_still(readings, log)
-    shift_ns = round((domain.latency_s + _late_s(readings, usual_s)) * 1e9)
+    shift_ns = round(domain.latency_s * 1e9)
     series.pauses = tuple((int(begin_ns), int(end_ns)) for begin_ns, end_ns in readings.pauses)
     for row, (stamp_ns, value) in enumerate(zip(readings.stamp_ns.tolist(), raw.tolist(), strict=True)):
         series.add(stamp_ns - shift_ns, value, row)
@@ -79,28 +76,6 @@ def _outside_pauses(readings: CounterReadings) -> CounterReadings:
     begun = np.searchsorted(readings.pauses[:, 0], readings.stamp_ns)
     kept = begun <= np.searchsorted(readings.pauses[:, 1], readings.stamp_ns, "right")
     return replace(readings, stamp_ns=readings.stamp_ns[kept], raw=readings.raw[kept])
-
-
-def _late_s(readings: CounterReadings, usual_s: float) -> float:
-    """Returns how long a value that is shown already belongs to the past, beyond one poll, s.
-
-    A sensor that does not declare how often it renews shows it by how long its values stay, when they change often; a
-    long stay alone says nothing, since power itself may have stayed.
-
-    Args:
-        readings: of the sensor.
-        usual_s: between two polls, s.
-    """
-    update_s = readings.domain.update_period_s
-    if update_s is not None:
-        return max(min(update_s, POWER_SETTLE_LIMIT_S) - usual_s, 0.0)
-    raw = readings.raw
-    both = np.isfinite(raw[1:]) & np.isfinite(raw[:-1])
-    change = np.flatnonzero(both & (raw[1:] != raw[:-1])) + 1
-    if change.size < _CHANGES:
-        return 0.0
-    stay_s = float(np.quantile(np.diff(readings.stamp_ns[change]) * 1e-9, _SHORT_STAY))
-    return max(stay_s - usual_s, 0.0) if stay_s <= UNDECLARED_UPDATE_S else 0.0
 
 
 def _without_still(readings: CounterReadings, log: FindingLog) -> NDArray[np.float64]:

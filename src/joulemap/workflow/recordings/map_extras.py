@@ -32,6 +32,10 @@ __all__ = ["Laid", "MapExtras", "WorkRequest", "map_in_place", "measure_extras",
 
 _SUFFIX = " counter"
 
+_EACH = 256
+"""So many rows have an interval above idle each; more share those of nearly equal make-up."""
+_GRID = 256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRequest:
@@ -128,10 +132,12 @@ def measure_extras(
         idle = estimate_idle(laid.traces, laid.timeline, laid.clock, (facts, meter))
         findings += idle.findings
         document["idle"] = idle.to_json()
-        draws = MonteCarlo()
-        above = partial(above_idle, baseline=idle, errors=meter, monte_carlo=draws)
+        above = partial(above_idle, baseline=idle, errors=meter)
         document["energy_above_idle_j"] = above(energy.total_j, facts.seen_s).to_json()
-        more.append(lambda row: {"energy_above_idle_j": above(row.energy_j, row.duration_s).to_json()})
+        draws = MonteCarlo(grid=_GRID if len(energy.rows) > _EACH else 0)
+        more.append(
+            lambda row: {"energy_above_idle_j": above(row.energy_j, row.duration_s, monte_carlo=draws).to_json()}
+        )
     split = split_trace(laid.traces[0], lanes) if len(laid.traces) == 1 and lanes else None
     if split is not None:
         document["power_split"] = split.to_json()

@@ -1,7 +1,7 @@
 """Series of samples as readers found them, and the traces made of them: powers, counters, steps, intervals.
 
 Counters are differenced with their modulus and live where they change; an impossible step is a gap; what a poller
-read twice is one sample; one reading spans no time. It must not know any format.
+read twice is one sample, dated by when the sensor renewed it; one reading spans no time. It must not know any format.
 
 References:
     METHODS 1.1 and 1.2: interval means hold over the preceding interval; counters live at their update instants; a
@@ -20,12 +20,13 @@ from joulemap.estimate import Boundary
 from joulemap.formats.ground.building import FindingLog, TimedColumns, gap_ranges, timed_trace
 from joulemap.formats.ground.domains import Meaning, Series
 from joulemap.formats.ground.logs import key_of
+from joulemap.formats.ground.series.polling import DatedPolls, date_polls, merge_polled
 from joulemap.formats.ground.values import CounterSteps, difference_counter
 from joulemap.records.finding import Severity
 from joulemap.records.recording import StatedTotal
 from joulemap.trace import Channel, Clock, EnergyTrace, KernelKind, SensorKernel
 
-__all__ = ["TraceMaker", "merge_polled"]
+__all__ = ["TraceMaker"]
 
 _OUTLIER: Final = 20.0  # times the median: no processor leaps that far between two polls
 _OUTLIER_W: Final = 500.0
@@ -72,6 +73,9 @@ class TraceMaker:
             self._single(series, int(np.flatnonzero(np.isfinite(power_w))[0]), "power_w")
             return None
         power_w = self._bounded(series, power_w)
+        domain, dated = series.domain, DatedPolls()
+        if domain.polled:
+            dated = date_polls(time_ns, power_w, renewal_s=domain.renewal_s, slowest_s=domain.slowest_renewal_s)
         if series.domain.boundary is Boundary.BOARD and not np.nan_to_num(power_w).any():
             self.log.add(
                 "power_always_zero",
@@ -81,18 +85,18 @@ class TraceMaker:
             )
         trace = timed_trace(
             TimedColumns(
-                time_ns=time_ns,
+                time_ns=time_ns - dated.late_ns,
                 value=power_w,
                 line=series.line,
                 gap_factor=series.domain.gap_factor,
                 pauses=np.array(series.pauses, np.int64).reshape(-1, 2),
             ),
-            channel=self._channel(series, time_ns),
+            channel=self._channel(series, time_ns, dated.renewal_s),
             clock=self.clock,
             log=self.log,
             first_ns=series.first_ns,
         )
-        return merge_polled(trace, self.log) if series.domain.polled else trace
+        return merge_polled(trace, dated, self.log) if domain.polled else trace
 
     def _interval_trace(
         self, series: Series, end_ns: NDArray[np.int64], value: NDArray[np.float64]
@@ -285,14 +289,14 @@ class TraceMaker:
             first_ns=int(time_ns[0]),
         )
 
-    def _channel(self, series: Series, time_ns: NDArray[np.int64]) -> Channel:
+    def _channel(self, series: Series, time_ns: NDArray[np.int64], renewal_s: float | None = None) -> Channel:
         domain = series.domain
         counter = domain.meaning is not Meaning.POWER
         steps = np.diff(time_ns)
         steps = steps[steps > 0]
         window_s = domain.window_s
         if window_s is None:
-            window_s = float(np.median(steps)) * 1e-9 if steps.size else 0.0
+            window_s = max(float(np.median(steps)) * 1e-9 if steps.size else 0.0, renewal_s or 0.0)
         kind = KernelKind.COUNTER if counter else domain.kind
         kernel = SensorKernel(
             kind=kind, window_s=0.0 if counter else window_s, quantum_w=0.0 if counter else domain.resolution_w
@@ -310,32 +314,3 @@ class TraceMaker:
         value = series.value[row] * series.domain.scale
         if math.isfinite(value):
             self.totals.append(series.domain.stated(f"{key_of(series.name)}_{unit}", value, span))
-
-
-def merge_polled(trace: EnergyTrace, log: FindingLog) -> EnergyTrace:
-    """Returns the trace with each run of equal neighbours as one interval: what a poller read twice is one sample."""
-    if trace.edges_ns is None or trace.n < 2:
-        return trace
-    lost = np.zeros(trace.n, np.bool_)
-    for first, last in trace.gaps:
-        lost[first:last] = True
-    power_w = trace.power_w
-    keep = np.ones(trace.n, np.bool_)
-    keep[:-1] = (power_w[1:] != power_w[:-1]) | lost[1:] | lost[:-1]
-    repeats = int((~keep).sum())
-    if not repeats:
-        return trace
-    log.add(
-        "repeats_merged",
-        f"{trace.channel.name}: {repeats} of {trace.n} readings repeat the one before; each run is one sample",
-        severity=Severity.INFO,
-    )
-    edges_ns = np.concatenate((trace.edges_ns[:1], trace.edges_ns[1:][keep]))
-    return EnergyTrace(
-        clock=trace.clock,
-        channel=trace.channel,
-        power_w=power_w[keep],
-        start_ns=trace.start_ns,
-        edges_ns=edges_ns,
-        gaps=gap_ranges(lost[keep]),
-    )
