@@ -26,6 +26,7 @@ from joulemap.records.live.capture_layout import (
     decode_pause,
     decode_samples,
 )
+from joulemap.trace.pauses import unite_pauses
 
 __all__ = ["Capture", "CaptureNote", "read_capture"]
 
@@ -219,15 +220,11 @@ def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:
 
 
 def _close_pauses(gathering: _Gathering) -> tuple[tuple[int, int], ...]:
-    """Returns the pauses in order, each beginning no sooner than the one before it ends; one that lasts ends last."""
+    """Returns the pauses in order and disjoint; one that lasts ends with the recording."""
     last_ns = max((int(rows.stamp_ns.max()) for parts in gathering.rows for rows in parts), default=0)
     _end_open_pause(gathering, last_ns)
-    told: list[tuple[int, int]] = []
-    for begin_ns, end_ns in sorted(gathering.pauses.items()):
-        first_ns = max(begin_ns, told[-1][1]) if told else begin_ns
-        if end_ns is not None and end_ns > first_ns:
-            told.append((first_ns, end_ns))
-    return tuple(told)
+    spans = np.array(list(gathering.pauses.items()), np.int64).reshape(-1, 2)
+    return tuple((begin_ns, end_ns) for begin_ns, end_ns in unite_pauses(spans).tolist())
 
 
 def _join(parts: list[SampleRows], domains: int) -> SampleRows:
