@@ -21,7 +21,8 @@ from program import call, leftovers
 
 PROGRAM = [sys.executable, "-c", "from joulemap.cli.main import main; main()"]
 METER = "simulated:mean_w=20,swing_w=10,shape=sine,period_s=0.4"
-SOURCES = str(Path(__file__).resolve().parents[2] / "src")
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = str(ROOT / "src")
 
 
 def record(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -295,6 +296,24 @@ def test_nothing_stays_in_the_temporary_folder_of_a_program_that_is_killed(what:
     while leftovers(tmp_path) and time.monotonic() < until:
         time.sleep(0.05)
     assert leftovers(tmp_path) == []
+
+
+def test_a_profile_that_is_killed_before_its_windows_leaves_no_temporary_folder(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the model is one of ONNX Runtime")
+    pytest.importorskip("onnx", reason="the model is made with it")
+    subprocess.run([sys.executable, ROOT / "examples" / "make_onnx.py", tmp_path], check=True)
+    (temporary := tmp_path / "tmp").mkdir()
+    model = ["attention.onnx", "--target", "host", "--batch", "1", "-o", "r.jm"]
+    killed = subprocess.Popen(
+        [*PROGRAM, "profile", *model, "--meter", METER],
+        cwd=tmp_path, env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while not list(tmp_path.glob(".r.jm.*.partial")):  # the meter has been chosen then, and nothing has run
+        assert killed.poll() is None
+        time.sleep(0.005)
+    killed.kill()
+    killed.communicate()
+    assert not list(temporary.glob("joulemap*"))  # ONNX Runtime leaves a file of its own there
 
 
 def test_overhead_is_told_with_its_interval(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -38,7 +39,8 @@ class SampledSession:
     Args:
         meters: usable candidates, names unique.
         rate_hz: readings per second.
-        folder: for the capture and marks, made here; None for a temporary one that goes with the session.
+        folder: for the capture and marks, made here; None for a temporary one that :meth:`start` makes and that goes with
+            the session.
         priority: of the sampling process, as far as the system grants it.
         live: keep the latest samples in shared memory (``ring``).
         capture: write a capture; without one only live readers see the samples.
@@ -60,24 +62,22 @@ class SampledSession:
     ) -> None:
         if len({meter.name for meter in meters}) < len(meters):
             raise UsageError("two meters have one name", hint="name each meter once", slug="flags-contradict")
-        self._temporary = folder is None
-        self.folder = _make_folder(folder)
-        self.meters = tuple(meters)
-        self._live = live
         try:
             self._plan = SamplingPlan(
                 meters=tuple(NamedMeter(name=meter.name, address=meter.address) for meter in meters),
                 rate_hz=rate_hz,
                 session=uuid.uuid4().hex,
-                file=str(self.folder / CAPTURE_FILE) if capture else "",
                 priority=priority,
-                scratch=str(self.folder) if self._temporary else "",
             )
         except ValueError as error:
-            self._discard_temporary()
             raise UsageError(
                 f"{rate_hz:g} Hz: {error}", hint="a rate from 0.001 to 100000 Hz", slug="flag-form"
             ) from error
+        self._temporary = folder is None
+        self._folder = None if folder is None else _make_folder(folder)
+        self.meters = tuple(meters)
+        self._live = live
+        self._capture = capture
         self._sampler: SamplerProcess | None = None
         self._lock = threading.Lock()
         self._replaced = 0
@@ -87,6 +87,12 @@ class SampledSession:
     def clock(self) -> Clock:
         """The machine's monotonic clock."""
         return MONOTONIC
+
+    @property
+    def folder(self) -> Path:
+        """Where capture and marks lie; a temporary one is there from :meth:`start` on."""
+        assert self._folder is not None  # asked for after the start
+        return self._folder
 
     @property
     def pid(self) -> int:
@@ -150,8 +156,15 @@ class SampledSession:
         """Starts the sampling process; returns when its first readings are in the capture.
 
         Raises:
-            SetupError: a meter cannot be opened, or the process cannot run.
+            SetupError: a meter cannot be opened, or the process cannot run, or there is no room for a temporary folder.
         """
+        if self._folder is None:  # no sooner: only the sampling process clears it away when this one is killed
+            self._folder = _make_folder(None)
+        self._plan = replace(
+            self._plan,
+            file=str(self.folder / CAPTURE_FILE) if self._capture else "",
+            scratch=str(self.folder) if self._temporary else "",
+        )
         sampler = SamplerProcess(self._plan, live=self._live, lost=self._replace)
         self._sampler = sampler
         try:
@@ -220,7 +233,7 @@ class SampledSession:
     def discard(self) -> None:
         """Ends the sampling and removes the folder."""
         self.end()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove()
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +244,11 @@ class SampledSession:
 
     def _discard_temporary(self) -> None:
         if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _replace(self) -> None:
         """Starts another process where one was lost; it appends to the same capture."""
