@@ -306,8 +306,11 @@ def test_a_profile_that_is_killed_before_its_windows_leaves_no_temporary_folder(
     model = ["attention.onnx", "--target", "host", "--batch", "1", "-o", "r.jm"]
     killed = subprocess.Popen(
         [*PROGRAM, "profile", *model, "--meter", METER],
-        cwd=tmp_path, env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     while not list(tmp_path.glob(".r.jm.*.partial")):  # the meter has been chosen then, and nothing has run
         assert killed.poll() is None
         time.sleep(0.005)

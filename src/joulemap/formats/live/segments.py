@@ -201,16 +201,22 @@ def _take_samples(block: Block, gathering: _Gathering, header: CaptureHeader) ->
     if rows.raw.shape[1] != domains or int(np.abs(rows.stamp_ns).max()) >= _LATEST_NS:
         raise ValueError(f"{rows.raw.shape[1]} columns of stream {block.stream}")
     gathering.rows[block.stream].append(rows)
-    if gathering.restarted:  # a process that replaces a killed one knows of no pause
-        gathering.restarted = False
-        _end_open_pause(gathering, int(rows.stamp_ns.min()))
+    _go_on(gathering, int(rows.stamp_ns.min()))
 
 
 def _take_pause(block: Block, gathering: _Gathering) -> None:
     begin_ns, end_ns = decode_pause(block)
     if abs(begin_ns) >= _LATEST_NS or (end_ns or 0) >= _LATEST_NS:
         raise ValueError("its instants leave the range of 146 years")
+    _go_on(gathering, begin_ns)
     gathering.pauses[begin_ns] = end_ns
+
+
+def _go_on(gathering: _Gathering, at_ns: int) -> None:
+    """Ends the pause of a killed process where the one that replaces it begins, with samples or a pause of its own."""
+    if gathering.restarted:
+        gathering.restarted = False
+        _end_open_pause(gathering, at_ns)
 
 
 def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 import threading
@@ -39,8 +38,8 @@ class SampledSession:
     Args:
         meters: usable candidates, names unique.
         rate_hz: readings per second.
-        folder: for the capture and marks, made here; None for a temporary one that :meth:`start` makes and that goes with
-            the session.
+        folder: for the capture and marks, made here; None for a temporary one, made at the start, that goes with the
+            session.
         priority: of the sampling process, as far as the system grants it.
         live: keep the latest samples in shared memory (``ring``).
         capture: write a capture; without one only live readers see the samples.
@@ -81,6 +80,7 @@ class SampledSession:
         self._sampler: SamplerProcess | None = None
         self._lock = threading.Lock()
         self._replaced = 0
+        self._paused = False
         self._stopped = False
 
     @property
@@ -184,11 +184,19 @@ class SampledSession:
         It goes on first until meters that renew seldom have shown what was drawn until now.
         """
         time.sleep(self.settle_s)
-        return None if self._sampler is None else self._sampler.pause()
+        sampler = self._remember(paused=True)
+        return None if sampler is None else sampler.pause()
 
     def resume(self) -> int | None:
         """Samples again."""
-        return None if self._sampler is None else self._sampler.resume()
+        sampler = self._remember(paused=False)
+        return None if sampler is None else sampler.resume()
+
+    def _remember(self, *, paused: bool) -> SamplerProcess | None:
+        """Returns the sampling process that is to be told; one that replaces it later begins as it was told."""
+        with self._lock:  # one that is being replaced is told when it is there
+            self._paused = paused
+            return self._sampler
 
     def stop(self, *, settle: bool = True) -> Recording:
         """Ends the sampling and returns what was recorded.
@@ -256,10 +264,16 @@ class SampledSession:
             if self._stopped or self._replaced >= _REPLACED:
                 return
             self._replaced += 1
-            sampler = SamplerProcess(self._plan, live=self._live, lost=self._replace)
-            with contextlib.suppress(JoulemapError, OSError):  # the capture says that it ended; the rest is a gap
+            if self._sampler is not None:
+                self._sampler.stop()  # it is gone: lets go of what was shared with it
+            plan = replace(self._plan, paused=self._paused)
+            sampler = SamplerProcess(plan, live=self._live, lost=self._replace)
+            try:
                 sampler.start()
-                self._sampler = sampler
+            except (JoulemapError, OSError):
+                sampler.stop()  # the capture says that the last one ended; the rest is a gap
+                return
+            self._sampler = sampler
 
 
 def _make_folder(folder: Path | None) -> Path:
