@@ -88,8 +88,6 @@ class SamplingLoop:
 
     def run(self) -> None:
         """Samples; returns after a command to stop, with everything flushed."""
-        if self.begins_paused:
-            self._begin_pause()
         slow = self._first_readings()
         quick = [stream for stream in self.streams if stream not in slow]
         for stream in slow:
@@ -125,7 +123,12 @@ class SamplingLoop:
         self.flush()
 
     def _first_readings(self) -> list[MeterStream]:
-        """Reads all once; returns the streams whose reading is too slow to share the loop with others."""
+        """Reads all once; returns the streams whose reading is too slow to share the loop with others.
+
+        A pause that lasts from before is told first, so that these readings lie in it.
+        """
+        if self.begins_paused:
+            self._begin_pause()
         if len(self.streams) == 1:
             self.streams[0].read(_EXTRA)
             return []
