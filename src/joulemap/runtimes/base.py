@@ -35,6 +35,8 @@ class RuntimeTraits:
         precisions: that can be asked for; empty when the model's own is all there is.
         providers: that can be asked for; empty when there is no choice.
         simulated: nothing is executed: times and energies are invented from declared figures.
+        in_place_error: half-width of what an operator repeated in place costs more or less than within its model,
+            relative; 0.0 when it is the same by construction.
     """
 
     name: str
@@ -45,6 +47,7 @@ class RuntimeTraits:
     precisions: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     simulated: bool = False
+    in_place_error: float = 0.0
 
 
 class RuntimeSession(Protocol):
@@ -81,6 +84,14 @@ class RuntimeSession(Protocol):
 
         Raises:
             InputError: as :meth:`run`.
+        """
+        ...
+
+    def again(self) -> RuntimeSession:
+        """Returns another session of the same model, fed alike: its memory lies elsewhere.
+
+        Raises:
+            InputError: the runtime refuses to load it once more (``model-unsupported``).
         """
         ...
 

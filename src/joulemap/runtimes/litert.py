@@ -21,15 +21,16 @@ from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
 from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
+from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 from joulemap.runtimes.graphs.tflite_graph import (
     LiteGraph,
     can_repeat,
     import_litert,
     list_operators,
     pack_bare,
-    pack_repeated,
     read_lite_graph,
 )
+from joulemap.runtimes.graphs.tflite_repetition import pack_repeated
 
 __all__ = ["LiteRuntime"]
 
@@ -47,6 +48,7 @@ class LiteRuntime:
         profiles=False,
         repeats=True,
         precisions=_PRECISIONS,
+        in_place_error=IN_PLACE_ERROR,
         providers=_PROVIDERS,
     )
 
@@ -99,6 +101,7 @@ class LiteSession:
         self._feed: dict[str, NDArray[np.generic]] = {}
         self._interpreter = _guarded(self._interpret)
         self._operators: tuple[HostOperator, ...] = ()
+        self._shapes: dict[int, tuple[int, ...]] = {}
 
     def _interpret(self) -> Any:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType  # noqa: PLC0415  heavy, and an extra
@@ -154,8 +157,8 @@ class LiteSession:
             self._interpreter.set_tensor(detail["index"], self._feed[detail["name"]])
 
     def _list(self) -> tuple[HostOperator, ...]:
-        shapes = {d["index"]: tuple(map(int, d["shape"])) for d in self._interpreter.get_tensor_details()}
-        operators = list_operators(self._graph, shapes)
+        self._shapes = {d["index"]: tuple(map(int, d["shape"])) for d in self._interpreter.get_tensor_details()}
+        operators = list_operators(self._graph, self._shapes)
         delegated = _delegated(self._interpreter._get_ops_details(), len(operators))  # noqa: SLF001  no public way
         return tuple(
             replace(operator, provider="xnnpack" if operator.index in delegated else "builtin")
@@ -171,9 +174,15 @@ class LiteSession:
         """Returns None: the Python interface has no operator profile."""
         del count
 
+    def again(self) -> LiteSession:
+        """Returns another session of the same model."""
+        return self._derive(self._content)
+
     def repeated(self, operators: Sequence[int], copies: int) -> LiteSession:
         """Returns a session with the operators executed ``copies`` times."""
-        return self._derive(pack_repeated(self._graph, operators, copies))
+        places = {o.provider for o in self._operators}
+        sliced = frozenset(o.index for o in self._operators if o.provider == "xnnpack" or len(places) == 1)
+        return self._derive(pack_repeated(self._graph, operators, copies, shapes=self._shapes, sliced=sliced))
 
     def bare(self) -> LiteSession | None:
         """Returns a session without operators."""

@@ -10,8 +10,9 @@ import contextlib
 import functools
 import io
 import json
+import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -34,12 +35,13 @@ from joulemap.runtimes.graphs.onnx_graph import (
     import_onnx,
     name_nodes,
     read_graph,
-    repeat_nodes,
     serialise,
 )
+from joulemap.runtimes.graphs.onnx_repetition import order_nodes, repeat_nodes
 from joulemap.runtimes.graphs.onnx_weights import Weights
 from joulemap.runtimes.graphs.operator_runs import operator_runs
 from joulemap.runtimes.graphs.outputs import is_alike
+from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 
 __all__ = ["OnnxRuntime"]
 
@@ -56,6 +58,7 @@ _DTYPES = {
     "int64": "int64",
     "bool": "bool",
 }
+_WIDTHS_B = {"double": 8, "int64": 8, "float": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 _NUMPY = {"float": "float32", "double": "float64"}
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
@@ -70,6 +73,7 @@ class OnnxRuntime:
         profiles=True,
         repeats=True,
         precisions=_PRECISIONS,
+        in_place_error=IN_PLACE_ERROR,
         providers=tuple(_PROVIDERS),
     )
 
@@ -102,14 +106,24 @@ class _Setup:
     threads: int | None
     providers: tuple[str, ...]
 
-    def open(self, model: bytes | Path, *, optimise: bool, save: Path | None = None, profile: str = "") -> Any:
+    def open(self, model: bytes | Path, *, save: Path | None = None, profile: str = "", ordered: bool = True) -> Any:
+        """Opens a file, which the runtime optimises, or the bytes of a graph, which runs as it is.
+
+        Args:
+            model: the file, or the bytes.
+            save: where the runtime writes what it has made of the file.
+            profile: start of the name of a profile; empty for none.
+            ordered: a graph runs in the order of its nodes, else in the order that the runtime would take.
+        """
         ort = _import()
         options = ort.SessionOptions()
         options.log_severity_level = 3
         if self.threads is not None:
             options.intra_op_num_threads = self.threads
-        if not optimise:
+        if isinstance(model, bytes):
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+            if ordered:
+                options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
         if save is not None:
             options.optimized_model_filepath = str(save)
         if profile:
@@ -123,15 +137,16 @@ class _Setup:
 class OnnxRuntimeSession:
     """One loaded model; implements ``runtimes.base.RuntimeSession``. Inputs are fed before anything else."""
 
-    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None) -> None:
+    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None, derived: bool = False) -> None:
         self._path, self._setup, self._stamp = path, setup, stamp
         self._graph = graph  # optimised ModelProto with nodes named by position; None to run the file itself
         self._call: Callable[[], object] | None = None
         self._feed: dict[str, NDArray[np.generic]] = {}
         self._operators: tuple[HostOperator, ...] = ()
-        self._nodes: tuple[int, ...] = ()
-        self._derived = graph is not None
-        self._session = setup.open(self._source(), optimise=graph is None)
+        self._nodes: tuple[int, ...] = ()  # index in the graph of each operator
+        self._outputs_b: Mapping[int, int] = {}
+        self._derived = derived
+        self._session = setup.open(self._source())
 
     @property
     def model(self) -> HostModel:
@@ -178,36 +193,46 @@ class OnnxRuntimeSession:
         """Moves to the optimised graph where it loads and answers alike, and lists what is executed."""
         answer = _guarded(lambda: self._session.run(None, self._feed))
         with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
-            saved = Path(folder, "optimised.onnx")
-            graph, names = self._optimised(saved, answer)
+            graph, names = self._optimised(Path(folder), answer)
         if graph is not None:
             self._graph = graph
-            self._session = self._setup.open(self._source(), optimise=False)
+            self._session = self._setup.open(self._source())
             self._bind()
         events = self._events(1)[0]
         held = Weights.of(self._graph)
         self._operators = tuple(_operator(k, event, names, held) for k, event in enumerate(events))
-        positions = [_position(event["name"]) for event in events]
-        if graph is not None and None not in positions and len(set(positions)) == len(positions):
-            self._nodes = tuple(p for p in positions if p is not None)
+        positions = _positions(events)
+        if graph is not None and positions is not None:
+            self._nodes = tuple(positions)
+            self._outputs_b = {
+                position: _outputs_b(event, graph.graph.node[position])
+                for position, event in zip(positions, events, strict=True)
+            }
 
-    def _optimised(self, saved: Path, answer: Sequence[Any]) -> tuple[Any, list[str]]:
+    def _optimised(self, folder: Path, answer: Sequence[Any]) -> tuple[Any, list[str]]:
+        """Returns the optimised graph, its nodes in the order in which they run, and what they were called."""
+        saved = folder / "optimised.onnx"
         try:
-            self._setup.open(self._path, optimise=True, save=saved)
+            self._setup.open(self._path, save=saved)
             graph = read_graph(saved)
             names = name_nodes(graph, list(self._feed))
             data = serialise(graph)
             if data is None:
                 return None, []
-            again = self._setup.open(data, optimise=False).run(None, self._feed)
+            session = self._setup.open(data, profile=str(folder / "order"), ordered=False)
+            again = session.run(None, self._feed)
         except (InputError, OSError):
             return None, []
         except Exception as error:
             if _is_refusal(error):
                 return None, []
             raise
-        alike = all(is_alike(a, b) for a, b in zip(answer, again, strict=True))
-        return (graph, names) if alike else (None, [])
+        if not all(is_alike(a, b) for a, b in zip(answer, again, strict=True)):
+            return None, []
+        events = _runs_of(json.loads(Path(session.end_profiling()).read_text("utf-8")))[0]
+        before = order_nodes(graph, _positions(events) or ())
+        name_nodes(graph, list(self._feed))
+        return graph, [names[k] for k in before]
 
     def run(self, count: int) -> NDArray[np.float64]:
         """Executes the model and returns the latencies, (count,) s."""
@@ -233,7 +258,7 @@ class OnnxRuntimeSession:
         )
 
     def _profiled(self, folder: str, count: int) -> Path:
-        session = self._setup.open(self._source(), optimise=self._graph is None, profile=str(Path(folder, "profile")))
+        session = self._setup.open(self._source(), profile=str(Path(folder, "profile")))
         for _ in range(count + 1):
             _guarded(lambda: session.run(None, self._feed))
         return Path(session.end_profiling())
@@ -243,9 +268,14 @@ class OnnxRuntimeSession:
             events = json.loads(self._profiled(folder, count).read_text("utf-8"))
         return _runs_of(events)
 
+    def again(self) -> OnnxRuntimeSession:
+        """Returns another session of the same graph, or of the file where there is none."""
+        return self._derive(self._graph)
+
     def repeated(self, operators: Sequence[int], copies: int) -> OnnxRuntimeSession:
         """Returns a session with the operators executed ``copies`` times."""
-        graph = repeat_nodes(self._graph, [self._nodes[k] for k in operators], copies)
+        nodes = [self._nodes[k] for k in operators]
+        graph = repeat_nodes(self._graph, nodes, copies, outputs_b=self._outputs_b)
         return self._derive(graph)
 
     def bare(self) -> OnnxRuntimeSession | None:
@@ -263,7 +293,7 @@ class OnnxRuntimeSession:
         return self._derive(build_bare_graph(self._graph, described))
 
     def _derive(self, graph: Any) -> OnnxRuntimeSession:
-        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph)
+        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph, derived=True)
         other.feed(self._feed)
         return other
 
@@ -338,6 +368,21 @@ def _position(name: str) -> int | None:
     return int(own) if own.isdecimal() else None
 
 
+def _positions(events: Sequence[dict[str, Any]]) -> list[int] | None:
+    """Returns the indices of the nodes in order of execution; None where the events do not tell them."""
+    found = [_position(event["name"]) for event in events]
+    known = [position for position in found if position is not None]
+    return known if len(set(known)) == len(found) else None
+
+
+def _outputs_b(event: dict[str, Any], node: Any) -> int:
+    """Returns the bytes that a node writes; 0 where it writes anything but tensors."""
+    shapes = _shapes(event.get("args", {}).get("output_type_shape"))
+    if len(shapes) != sum(map(bool, node.output)):
+        return 0
+    return sum(_WIDTHS_B.get(kind, 1) * math.prod(shape) for kind, shape in shapes)
+
+
 def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: Weights) -> HostOperator:
     told = event.get("args", {})
     inputs, outputs = (_shapes(told.get(key)) for key in ("input_type_shape", "output_type_shape"))
@@ -353,6 +398,7 @@ def _operator(index: int, event: dict[str, Any], names: Sequence[str], weights: 
         name=name,
         macs=count_macs(op, read, [shape for _, shape in outputs]),
         bytes=held_b,
+        weights_b=weights_b,
         provider=str(told.get("provider", "")),
         dtype=_DTYPES.get(inputs[0][0] if inputs else outputs[0][0] if outputs else "", ""),
     )

@@ -81,6 +81,7 @@ class TorchSession:
         self._inputs = _inputs(program)
         self._call: Callable[[], object] | None = None
         self._operators: tuple[HostOperator, ...] = ()
+        self._feed: Arrays = {}
 
     @property
     def model(self) -> HostModel:
@@ -105,6 +106,7 @@ class TorchSession:
     def feed(self, arrays: Arrays) -> None:
         """Takes the inputs and lists what is executed."""
         check_arrays(self._inputs, arrays)
+        self._feed = dict(arrays)
         tensors = [self._torch.from_numpy(np.array(arrays[t.name])).to(self._device) for t in self._inputs]
         torch, module = self._torch, self._module
 
@@ -149,6 +151,12 @@ class TorchSession:
         top.sort(key=lambda e: e.time_range.start)
         times_s = [(e.time_range.end - e.time_range.start) * 1e-6 for e in top]
         return times_s, [str(e.name) for e in top], latency_s
+
+    def again(self) -> TorchSession:
+        """Returns another session of the same program."""
+        other = TorchSession(self._path, self._device, self._stamp)
+        other.feed(self._feed)
+        return other
 
     def repeated(self, operators: Sequence[int], copies: int) -> RuntimeSession:
         """Refuses: nothing of an exported program is repeatable.

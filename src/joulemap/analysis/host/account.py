@@ -45,6 +45,7 @@ class Measured:
         windows: with their energies, of whole blocks only.
         times: of operators.
         limits: declared by the meter.
+        in_place_error: half-width of what an operator costs more or less when it is repeated in place, relative.
         provenance: of the samples.
         boundary: what was measured.
         time_provenance: of the latencies.
@@ -60,6 +61,7 @@ class Measured:
     time_provenance: Provenance
     ops_per_inference: int
     sample_period_s: float
+    in_place_error: float = 0.0
 
 
 def account_host(measured: Measured) -> HostAccount:
@@ -72,7 +74,13 @@ def account_host(measured: Measured) -> HostAccount:
     series = [w.window.latency_s for w in base if w.window.latency_s.size]
     latency = estimate_mean(series, measured.time_provenance)
     idle_w, idle_terms, drifted = _idle(measured)
-    fit = fit_parts(measured.windows, measured.times, measured.limits, idle_w=idle_w)
+    fit = fit_parts(
+        measured.windows,
+        measured.times,
+        measured.limits,
+        idle_w=idle_w,
+        in_place_error=measured.in_place_error,
+    )
     figure = _Figures(measured)
     energy = figure.energy(fit.base_j, fit.base_terms)
     durations_s = _durations(measured.times, fit.base_s)

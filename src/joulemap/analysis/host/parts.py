@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,12 @@ class HostFit:
 
 
 def fit_parts(
-    windows: Sequence[WindowEnergy], times: OperatorTimes, limits: MeterLimits, *, idle_w: float | None
+    windows: Sequence[WindowEnergy],
+    times: OperatorTimes,
+    limits: MeterLimits,
+    *,
+    idle_w: float | None,
+    in_place_error: float = 0.0,
 ) -> HostFit:
     """Returns the energies of model, parts and gap.
 
@@ -108,6 +113,7 @@ def fit_parts(
         times: of operators in another session.
         limits: declared by the meter.
         idle_w: idle power, W; None when it is not known.
+        in_place_error: half-width of what an operator costs more or less when it is repeated in place, relative.
 
     Raises:
         ValueError: fewer than two blocks.
@@ -145,13 +151,14 @@ def fit_parts(
     else:
         gap_j, gap_s = -open_j.value, max(-open_s.value, 0.0)
         gap_terms = (*open_j.terms(), *limits.terms(gap_j, gap_s))
-    perturbed = _perturbation(open_s, gap_s, base_s)
+    in_place = limit_std(in_place_error)
+    perturbed = _perturbation(open_s, gap_s, base_s, in_place)
     closure_j = open_j.value + gap_j
     closure_terms = (
         *open_j.terms(),
         *(t for t in gap_terms if t.name in {"noise", "repeats"} and bare),
         *(t for t in limits.terms(closure_j, 0.0) if t.name == "gain"),
-        Term(name="perturbation", std=perturbed * whole.value),
+        Term(name="in place", std=in_place * abs(open_j.value + whole.value)),
     )
     if bare:
         findings = (*findings, *_doubt(closure_j, closure_terms, whole.value))
@@ -159,7 +166,7 @@ def fit_parts(
         base_j=whole.value,
         base_s=base_s,
         base_terms=(*whole.terms(), *limits.terms(whole.value, base_s)),
-        parts=tuple(_perturb(part, perturbed) for part in parts),
+        parts=tuple(_widen(part, {"in place": in_place, "perturbation": perturbed}) for part in parts),
         gap_j=gap_j,
         gap_s=gap_s,
         gap_terms=gap_terms,
@@ -238,13 +245,15 @@ def _half_width(part: PartEnergy) -> float:
     return combine(part.terms).expanded / part.energy_j if part.energy_j > 0 else math.inf
 
 
-def _perturbation(open_s: Combination, gap_s: float, base_s: float) -> float:
+def _perturbation(open_s: Combination, gap_s: float, base_s: float, in_place: float) -> float:
     """Returns the relative standard uncertainty for repeated operators that take other times than single ones.
 
-    Their times and the gap should add up to the latency; what they miss beyond noise is a limit.
+    Their times and the gap should add up to the latency. What they miss beyond noise and the declared error of
+    repetition is a limit for each of them; that the parts close is judged without it.
     """
     missed_s = open_s.value + gap_s
-    return limit_std(math.sqrt(max(missed_s**2 - (_REAL * open_s.std) ** 2, 0.0)) / base_s)
+    expected_s = _REAL * math.hypot(open_s.std, in_place * base_s)
+    return limit_std(math.sqrt(max(missed_s**2 - expected_s**2, 0.0)) / base_s)
 
 
 def _own_perturbation(lasted: Combination, operators: Sequence[int], times: OperatorTimes, base_s: float) -> float:
@@ -263,14 +272,10 @@ def _own_perturbation(lasted: Combination, operators: Sequence[int], times: Oper
     return limit_std(math.sqrt(real_s2) / lasted.value)
 
 
-def _perturb(part: PartEnergy, relative: float) -> PartEnergy:
-    term = Term(name="perturbation", std=abs(part.energy_j) * relative)
-    return PartEnergy(
-        operators=part.operators,
-        energy_j=part.energy_j,
-        duration_s=part.duration_s,
-        terms=(*part.terms, term),
-    )
+def _widen(part: PartEnergy, limits: Mapping[str, float]) -> PartEnergy:
+    """Returns the part with terms of relative standard uncertainties."""
+    added = (Term(name=name, std=abs(part.energy_j) * std) for name, std in limits.items() if std)
+    return replace(part, terms=(*part.terms, *added))
 
 
 def _scatter(energy: BlockedLoads) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ References:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.records.host.campaign import Load, LoadKind
 
-__all__ = ["WindowPlan", "plan_loads", "plan_window"]
+__all__ = ["WeightRoom", "WindowPlan", "plan_loads", "plan_window"]
 
 LEAST_SHARE = 0.01
 """Operators with less of the time are measured together."""
@@ -69,27 +70,57 @@ def plan_window(
     return WindowPlan(window_s=window_s, idle_s=idle_s, reason=reason, updates=updates)
 
 
-def plan_loads(shares: NDArray[np.float64], repeatable: frozenset[int], *, most: int) -> tuple[Load, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightRoom:
+    """Weights that repeated graphs hold, bytes.
+
+    Args:
+        model_b: of the model; every graph holds them.
+        operators_b: that each operator reads; its copies may each hold them again.
+        spare_b: for the copies of one load; one copy is always made.
+        all_b: for all graphs that are held at one time.
+    """
+
+    model_b: int
+    operators_b: tuple[int, ...]
+    spare_b: int
+    all_b: int
+
+    def copies(self, operators: Sequence[int]) -> int:
+        """Returns how many more executions of the operators there is room for."""
+        own_b = sum(self.operators_b[k] for k in operators)
+        return max(1, self.spare_b // own_b) if own_b else _MOST_NODES
+
+    def graph_b(self, load: Load) -> int:
+        """Returns the weights that the graph of a load holds."""
+        return self.model_b + (load.copies - 1) * sum(self.operators_b[k] for k in load.operators)
+
+
+def plan_loads(
+    shares: NDArray[np.float64], repeatable: frozenset[int], *, most: int, room: WeightRoom | None = None
+) -> tuple[Load, ...]:
     """Returns the loads that measure operators by repetition: the largest alone, what is small together.
 
     Args:
         shares: (operators,) of the time of an inference; NaN where it is not known.
         repeatable: operators that can be repeated.
         most: loads at most; 0 for none.
+        room: for weights; None for as much as wanted.
     """
     known = [k for k in range(shares.size) if k in repeatable and np.isfinite(shares[k])]
+    known.sort(key=lambda k: -shares[k])
     if most < 1 or not known:
         return ()
-    known.sort(key=lambda k: -shares[k])
+
     alone = [k for k in known if shares[k] >= LEAST_SHARE][: most if len(known) <= most else most - 1]
     rest = sorted(set(known) - set(alone))
-    loads = [Load(kind=LoadKind.REPEATED, operators=(k,), copies=_copies(shares[k], 1)) for k in sorted(alone)]
-    if rest:
-        share = float(shares[rest].sum())
-        loads.append(Load(kind=LoadKind.REPEATED, operators=tuple(rest), copies=_copies(share, len(rest))))
-    return tuple(loads)
 
+    def load(operators: Sequence[int]) -> Load:
+        share = float(shares[list(operators)].sum())
+        wanted = math.ceil(_EXTRA / share) if share > 0 else _MOST_NODES
+        most_copies = _MOST_NODES if room is None else room.copies(operators)
+        extra = max(1, min(wanted, _MOST_NODES // len(operators), most_copies))
+        return Load(kind=LoadKind.REPEATED, operators=tuple(operators), copies=1 + extra)
 
-def _copies(share: float, nodes: int) -> int:
-    wanted = math.ceil(_EXTRA / share) if share > 0 else _MOST_NODES
-    return 1 + max(1, min(wanted, _MOST_NODES // nodes))
+    loads = (*(load((k,)) for k in sorted(alone)), *((load(rest),) if rest else ()))
+    return tuple(load for load in loads if room is None or room.model_b + room.graph_b(load) <= room.all_b)

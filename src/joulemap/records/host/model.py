@@ -45,6 +45,7 @@ class HostOperator:
         name: of the node, or of its first output.
         macs: multiply-accumulates of one execution; 0 for none or where the shapes do not tell.
         bytes: constants, inputs and outputs that it must touch at least once; 0 where the shapes do not tell.
+        weights_b: constants of these, bytes.
         provider: execution provider or delegate that runs it; empty when it is not known.
         dtype: of its first floating or integer activation; empty when it is not known.
     """
@@ -54,6 +55,7 @@ class HostOperator:
     name: str
     macs: int = 0
     bytes: int = 0
+    weights_b: int = 0
     provider: str = ""
     dtype: str = ""
 

@@ -1,8 +1,4 @@
-"""ONNX graphs: read, named, and with operators repeated in place. Needs the package ``onnx``, loaded when asked.
-
-A repeated operator reads the same inputs as the first one and writes outputs that nothing reads. Runtimes execute it
-all the same when their optimiser is off.
-"""
+"""ONNX graphs: read, named, and without any operator. Needs the package ``onnx``, loaded when asked."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 
 from joulemap.errors import InputError, SetupError
 
-__all__ = ["build_bare_graph", "import_onnx", "name_nodes", "read_graph", "repeat_nodes", "serialise"]
+__all__ = ["build_bare_graph", "import_onnx", "name_nodes", "read_graph", "serialise"]
 
 _HIDDEN = "__again"
 
@@ -74,33 +70,6 @@ def name_nodes(model: Any, fed: Sequence[str]) -> list[str]:
     del model.graph.input[:]
     model.graph.input.extend(kept)
     return before
-
-
-def repeat_nodes(model: Any, indices: Sequence[int], copies: int) -> Any:
-    """Returns a model in which the nodes are there ``copies`` times, each copy right behind its first one.
-
-    Args:
-        model: not changed.
-        indices: of nodes in the main graph.
-        copies: how often each of them runs, >= 2.
-    """
-    onnx = import_onnx()
-    repeated = onnx.ModelProto()
-    repeated.CopyFrom(model)
-    chosen = set(indices)
-    nodes = []
-    for index, node in enumerate(model.graph.node):
-        nodes.append(node)
-        for copy in range(copies - 1) if index in chosen else ():
-            again = onnx.NodeProto()
-            again.CopyFrom(node)
-            again.name = f"{node.name}{_HIDDEN}{copy}"
-            for place, output in enumerate(node.output):
-                again.output[place] = f"{output}{_HIDDEN}{copy}" if output else ""
-            nodes.append(again)
-    del repeated.graph.node[:]
-    repeated.graph.node.extend(nodes)
-    return repeated
 
 
 def build_bare_graph(model: Any, outputs: Sequence[tuple[str, int, tuple[int, ...]]]) -> Any:

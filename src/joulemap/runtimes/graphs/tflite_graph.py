@@ -1,14 +1,9 @@
-"""TFLite graphs: read, listed, and with operators repeated in place. Needs ``ai-edge-litert``, loaded when asked.
-
-A repeated operator writes tensors of its own, and these are outputs of the model: a delegate would leave out what
-nothing reads.
-"""
+"""TFLite graphs: read, listed, and without any operator. Needs ``ai-edge-litert``, loaded when asked."""
 
 from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +16,12 @@ from joulemap.runtimes.graphs.macs import count_macs
 __all__ = [
     "LiteGraph",
     "can_repeat",
+    "constant_b",
     "import_litert",
     "list_operators",
     "list_tensors",
     "pack_bare",
-    "pack_repeated",
+    "pack_main",
     "read_lite_graph",
 ]
 
@@ -113,10 +109,17 @@ def list_operators(graph: LiteGraph, shapes: dict[int, tuple[int, ...]]) -> tupl
                 name=_text(main.tensors[writes[0]].name) if writes else "",
                 macs=count_macs(kind, [shapes.get(t, ()) for t in reads], [shapes.get(t, ()) for t in writes]),
                 bytes=held_b,
+                weights_b=sum(constant_b(graph, t) for t in set(reads)),
                 dtype=types[reads[0]] if reads else "",
             )
         )
     return tuple(operators)
+
+
+def constant_b(graph: LiteGraph, tensor: int) -> int:
+    """Returns the bytes that the file holds for a tensor of the main graph."""
+    data = graph.buffers[graph.subgraphs[0].tensors[tensor].buffer].data
+    return 0 if data is None else len(data)
 
 
 def _operator_name(schema: Any, code: Any) -> str:
@@ -133,38 +136,20 @@ def can_repeat(operator: HostOperator) -> bool:
     return operator.op not in _STATEFUL
 
 
-def pack_repeated(graph: LiteGraph, indices: Sequence[int], copies: int) -> bytes:
-    """Returns a model in which the operators are there ``copies`` times, each copy right behind its first one."""
-    changed = copy.copy(graph)
-    main = copy.copy(graph.subgraphs[0])
-    tensors, operators, outputs = list(main.tensors), [], [int(t) for t in main.outputs]
-    chosen = set(indices)
-    for index, operator in enumerate(main.operators):
-        operators.append(operator)
-        for _ in range(copies - 1 if index in chosen else 0):
-            again = copy.copy(operator)
-            places = []
-            for place in operator.outputs:
-                tensor = copy.copy(tensors[int(place)])
-                tensor.buffer, tensor.name = 0, f"again {len(tensors)}".encode()
-                tensors.append(tensor)
-                places.append(len(tensors) - 1)
-            again.outputs = np.array(places, np.int32)
-            operators.append(again)
-            outputs += places
-    main.tensors, main.operators = tensors, operators
-    main.outputs = np.array(outputs, np.int32)
-    return _pack(changed, main)
-
-
 def pack_bare(graph: LiteGraph) -> bytes:
     """Returns a model with the same inputs and no operator: its outputs are its inputs."""
     main = copy.copy(graph.subgraphs[0])
     main.operators, main.outputs = [], np.array(main.inputs, np.int32)
-    return _pack(copy.copy(graph), main)
+    return pack_main(copy.copy(graph), main)
 
 
-def _pack(graph: LiteGraph, main: Any) -> bytes:
+def pack_main(graph: LiteGraph, main: Any) -> bytes:
+    """Returns the model with another main graph.
+
+    Args:
+        graph: a copy: it is given the main graph.
+        main: a ``SubGraphT``.
+    """
     import flatbuffers  # noqa: PLC0415  comes with LiteRT
 
     graph.subgraphs = [main, *graph.subgraphs[1:]]

@@ -97,6 +97,9 @@ class _WatchedSession:
     def profile(self, count: int) -> OperatorTimes | None:
         return self._session.profile(count)
 
+    def again(self) -> RuntimeSession:
+        return _WatchedSession(self._session.again(), self._host)
+
     def repeated(self, operators: Sequence[int], copies: int) -> RuntimeSession:
         return _WatchedSession(self._session.repeated(operators, copies), self._host)
 

@@ -173,6 +173,10 @@ class SimulatedRuntimeSession:
         latency_s, durations_s = self._pass(count, added_s=self._spec.profiler_s)
         return OperatorTimes(source=TimeSource.PROFILER, duration_s=durations_s, latency_s=latency_s)
 
+    def again(self) -> SimulatedRuntimeSession:
+        """Returns another session of the same model."""
+        return self._derive(self._copies)
+
     def repeated(self, operators: Sequence[int], copies: int) -> SimulatedRuntimeSession:
         """Returns a session with the operators executed ``copies`` times."""
         changed = self._copies.copy()

@@ -46,6 +46,7 @@ def attribute_energy(context: Recorded) -> Accounted:
                 windows=tuple(energies),
                 times=context.times,
                 limits=limits,
+                in_place_error=context.runtime.traits.in_place_error,
                 provenance=context.trace.channel.provenance,
                 boundary=context.trace.channel.boundary,
                 time_provenance=_time_provenance(context),

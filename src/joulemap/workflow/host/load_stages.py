@@ -9,7 +9,7 @@ from joulemap.analysis.host.steadiness import find_steady
 from joulemap.errors import InputError
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.campaign import OperatorTimes, TimeSource
-from joulemap.records.progress import Phase, ProgressUpdate
+from joulemap.records.progress import Phase, ProgressSink, ProgressUpdate
 from joulemap.runtimes.base import RuntimeSession
 from joulemap.workflow.host.context import Loaded, Ready, Timed, grow
 from joulemap.workflow.host.inputs import build_inputs, doubt_inputs
@@ -66,11 +66,7 @@ def _count(wanted_s: float, latency_s: float) -> int:
 
 def time_operators(context: Loaded) -> Timed:
     """Returns the context with operator times from a session that is not measured."""
-    session, latency_s = context.session, context.latency_s
-    passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
-    times = session.profile(passes)
-    if times is None or (_is_swamped(times, latency_s) and session.repeatable):
-        times = _times_by_repetition(context)
+    times = find_times(context.session, context.latency_s, context.progress)
     findings = list(times.findings)
     if times.source is TimeSource.NONE or np.isnan(times.duration_s).any():
         message = f"{context.runtime.traits.name} tells no time of its operators for this model"
@@ -87,17 +83,31 @@ def time_operators(context: Loaded) -> Timed:
     return grow(context, Timed, times=times, findings=tuple(findings))
 
 
+def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
+    """Returns the times of the operators: from the runtime's profiler, or by repetition where that tells them better.
+
+    Args:
+        session: fed and warm.
+        latency_s: of one execution, s.
+        progress: is told of each operator that is timed by repetition.
+    """
+    passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
+    times = session.profile(passes)
+    if times is None or (_is_swamped(times, latency_s) and session.repeatable):
+        return _times_by_repetition(session, latency_s, progress)
+    return times
+
+
 def _is_swamped(times: OperatorTimes, latency_s: float) -> bool:
     """Returns whether the profiler takes so much time itself that its shares are more its own than the operators'."""
     return bool(np.median(times.latency_s) > _SWAMPED * latency_s) or bool(np.isnan(times.duration_s).all())
 
 
-def _times_by_repetition(context: Loaded) -> OperatorTimes:
+def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
     """Returns times by executing each operator several times in place; NaN for one that cannot be."""
-    session = context.session
     size = len(session.model.operators)
     durations_s = np.full((_TRIALS, size), np.nan)
-    count = _count(_TRIAL_S, context.latency_s)
+    count = _count(_TRIAL_S, latency_s)
     for k in sorted(session.repeatable):
         try:
             other = session.repeated((k,), _TRIAL_COPIES)
@@ -109,7 +119,7 @@ def _times_by_repetition(context: Loaded) -> OperatorTimes:
             more_s = float(np.median(other.run(max(count // 2, 5))))
             durations_s[trial, k] = max((more_s - alone_s) / (_TRIAL_COPIES - 1), 0.0)
         other.close()
-        context.progress(
+        progress(
             ProgressUpdate(
                 phase=Phase.PROFILE,
                 name="time_operators",

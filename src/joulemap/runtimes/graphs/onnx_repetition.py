@@ -1,0 +1,117 @@
+"""ONNX graphs with operators repeated in place. Needs the package ``onnx``, loaded when asked.
+
+ONNX Runtime by itself runs last what nothing reads. Nodes are therefore put into their order of execution, and sessions
+keep the order of the graph (``ExecutionOrder.PRIORITY_BASED``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from joulemap.runtimes.graphs.onnx_graph import import_onnx
+from joulemap.runtimes.graphs.repetition import CopyLayout, NodeSize, lay_out_copies
+
+__all__ = ["order_nodes", "repeat_nodes"]
+
+_HIDDEN = "__again"
+_LARGE_B = 4096
+"""Smaller constants stay in the nearest cache, and some of them are no weights but shapes and axes."""
+_CHANGED = {"FLOAT": 2, "DOUBLE": 4, "FLOAT16": 1, "INT8": 1, "UINT8": 1}
+"""Types whose values may change, and the bytes of the first one that may: never the exponent."""
+
+
+def order_nodes(model: Any, order: Sequence[int]) -> list[int]:
+    """Puts the nodes into the order in which they were executed, in place; does nothing unless all of them were.
+
+    Args:
+        model: a ``ModelProto``.
+        order: indices of nodes.
+
+    Returns:
+        For each node its index before.
+    """
+    nodes = list(model.graph.node)
+    if sorted(order) != list(range(len(nodes))):
+        return list(range(len(nodes)))
+    copied = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copied[k] for k in order)
+    return list(order)
+
+
+def repeat_nodes(model: Any, indices: Sequence[int], copies: int, *, outputs_b: Mapping[int, int]) -> Any:
+    """Returns a model in which the nodes run ``copies`` times, each copy right before the node itself.
+
+    Args:
+        model: not changed; its nodes are in order of execution.
+        indices: of nodes in the main graph.
+        copies: how often each of them runs, >= 2.
+        outputs_b: bytes that nodes write, by index; 0 for one that writes anything but tensors.
+    """
+    held_b = {tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in model.graph.initializer}
+    sizes_b = {name: size_b for name, size_b in held_b.items() if size_b >= _LARGE_B}
+    weights = {index: sorted({n for n in model.graph.node[index].input if n in sizes_b}) for index in indices}
+    sizes = [
+        NodeSize(weights_b=sum(sizes_b[name] for name in weights[index]), outputs_b=outputs_b.get(index, 0))
+        for index in indices
+    ]
+    layouts = lay_out_copies(sizes, copies, model_b=sum(sizes_b.values()))
+    writer = _Writer(model=_copy(model), weights={t.name: t for t in model.graph.initializer})
+    chosen = dict(zip(indices, layouts, strict=True))
+    del writer.model.graph.node[:]
+    for index, node in enumerate(model.graph.node):
+        if index in chosen:
+            writer.repeat(node, weights[index], chosen[index], copies)
+        writer.model.graph.node.add().CopyFrom(node)
+    return writer.model
+
+
+def _copy(model: Any) -> Any:
+    copied = import_onnx().ModelProto()
+    copied.CopyFrom(model)
+    return copied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    model: Any
+    weights: Mapping[str, Any]
+
+    def repeat(self, node: Any, weights: Sequence[str], layout: CopyLayout, copies: int) -> None:
+        """Appends all executions but the node's own, which reads the first set of its weights."""
+        for turn in range(1, layout.sets):
+            for name in weights:
+                again = self.model.graph.initializer.add()
+                again.CopyFrom(self.weights[name])
+                again.name = _weight(name, node, turn)
+                _change(again, turn)
+        for copy in range(copies - 1, 0, -1):
+            again = self.model.graph.node.add()
+            again.CopyFrom(node)
+            again.name = f"{node.name}{_HIDDEN}{copy}"
+            turn = copy % layout.sets
+            for place, name in enumerate(node.input):
+                if turn and name in weights:
+                    again.input[place] = _weight(name, node, turn)
+            for place, name in enumerate(node.output):
+                again.output[place] = f"{name}{_HIDDEN}{copy}" if name else ""
+            for name in filter(None, again.output if layout.read else ()):
+                reader = self.model.graph.node.add()  # reads how large it is, not what it holds
+                reader.op_type, reader.name = "Shape", f"{name} read"
+                reader.input.append(name)
+                reader.output.append(reader.name)
+
+
+def _change(weight: Any, turn: int) -> None:
+    """Changes the first value a little: the runtime packs weights of the same content once, for all who read them."""
+    width_b = _CHANGED.get(import_onnx().TensorProto.DataType.Name(weight.data_type), 0)
+    head = (turn % (1 << 8 * width_b)).to_bytes(width_b, "little")
+    data = bytes(weight.raw_data[:width_b])
+    if len(data) == width_b:
+        weight.raw_data = bytes(a ^ b for a, b in zip(data, head, strict=True)) + weight.raw_data[width_b:]
+
+
+def _weight(name: str, node: Any, turn: int) -> str:
+    return f"{name}{_HIDDEN}{node.name}_{turn}"

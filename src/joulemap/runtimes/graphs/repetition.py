@@ -1,0 +1,113 @@
+"""How operators are executed several times in place, so that a copy costs what its operator costs within the model.
+
+A copy right before its operator reads the same inputs, and nothing reads what it writes. Two things would still make it
+cheaper or dearer than the operator, and a layout sees to both:
+
+* Weights that a copy has just read lie in a near cache. The executions of an operator take turns with several sets of
+  its weights, so many that as much is read between two uses of one set as in an inference of the model.
+* What nothing reads stays until the inference ends: each copy would write to memory of its own, which no near cache
+  holds. An operator that costs next to nothing reads each copy, and the next copy finds the same memory free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["IN_PLACE_ERROR", "CopyLayout", "NodeSize", "lay_out_copies", "read_cache_b", "spare_weights_b"]
+
+IN_PLACE_ERROR = 0.02
+"""Half-width of what a copy so laid out costs more or less than its operator within the model, relative: a limit from
+the models of ``benchmarks/bench_in_place.py``."""
+_KEPT_B = 256 << 10
+"""Copies that write less than this together stay in a near cache (L2 of current cores: 0.25..2 MiB)."""
+_READ_B = 16 << 10
+"""An operator that writes less runs for little longer than the one that would read it (0.2 us)."""
+_USUAL_CACHE_B = 32 << 20
+_COUNTED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSize:
+    """What a node moves.
+
+    Args:
+        weights_b: constants that it reads, bytes.
+        outputs_b: bytes that it writes; 0 where they are no tensors, or not known.
+    """
+
+    weights_b: int
+    outputs_b: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyLayout:
+    """How the executions of one node are laid out.
+
+    Args:
+        sets: of its weights, which its executions take turns with, >= 1.
+        read: something reads each copy, so that its memory is free again.
+    """
+
+    sets: int
+    read: bool
+
+
+def lay_out_copies(nodes: Sequence[NodeSize], copies: int, *, model_b: int) -> tuple[CopyLayout, ...]:
+    """Returns the layout of each node of a load.
+
+    The copies of several nodes cannot be as far apart as in the model: each has a set of weights of its own.
+
+    Args:
+        nodes: that are executed ``copies`` times each.
+        copies: executions, >= 2.
+        model_b: weights of the whole model, bytes.
+    """
+    kept_b = (copies - 1) * sum(node.outputs_b for node in nodes)
+
+    def sets(own_b: int) -> int:
+        if not own_b:
+            return 1
+        return min(copies, math.ceil(model_b / own_b)) if len(nodes) == 1 else copies
+
+    return tuple(
+        CopyLayout(sets=sets(node.weights_b), read=kept_b > _KEPT_B and node.outputs_b >= _READ_B) for node in nodes
+    )
+
+
+def spare_weights_b(model_b: int, cache_b: int | None = None) -> int:
+    """Returns how many bytes of weights the copies of a load may read besides the model's own.
+
+    Runtimes pack weights for each copy by itself. More than this would push a model that fits into the cache out of it,
+    or take more memory than the model twice.
+
+    Args:
+        model_b: weights of the model, bytes.
+        cache_b: of the last-level cache, bytes, as ``read_cache_b`` tells; None to ask this machine.
+    """
+    return max(model_b, (read_cache_b() if cache_b is None else cache_b) // 2)
+
+
+def read_cache_b(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
+    """Returns what a model may count on of the last-level cache, bytes: a quarter of it.
+
+    Activations, and whatever else runs on the machine or beside a virtual one, take the rest. Where the system does not
+    tell its size it is taken for 32 MiB.
+
+    Args:
+        folder: of the caches of one core.
+
+    References:
+        Linux Documentation/ABI/testing/sysfs-devices-system-cpu (cache/index*/level, size).
+    """
+    found = []
+    for entry in folder.glob("index*"):
+        try:
+            level = int((entry / "level").read_text("ascii"))
+            told = (entry / "size").read_text("ascii").strip()
+            found.append((level, int(told.removesuffix("K")) << 10))
+        except (OSError, ValueError):
+            continue
+    return (max(found)[1] if found else _USUAL_CACHE_B) // _COUNTED

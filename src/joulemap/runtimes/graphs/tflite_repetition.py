@@ -1,0 +1,158 @@
+"""TFLite graphs with operators repeated in place. Needs ``ai-edge-litert``, loaded when asked.
+
+A delegate leaves out what nothing reads: what a copy writes is an output of the model, or a slice of it is, one element
+large, where the copies would otherwise fill the near caches.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from joulemap.runtimes.graphs.repetition import CopyLayout, NodeSize, lay_out_copies
+from joulemap.runtimes.graphs.tflite_graph import LiteGraph, constant_b, import_litert, pack_main
+
+__all__ = ["pack_repeated"]
+
+_SLICED: Final = ("FLOAT32", "INT8", "UINT8")
+_SLICE_VERSION: Final = 5
+_WIDTHS_B: Final = {"FLOAT32": 4, "INT32": 4, "INT64": 8, "FLOAT64": 8, "FLOAT16": 2, "INT16": 2}
+
+
+def pack_repeated(
+    graph: LiteGraph,
+    indices: Sequence[int],
+    copies: int,
+    *,
+    shapes: Mapping[int, tuple[int, ...]],
+    sliced: frozenset[int],
+) -> bytes:
+    """Returns a model in which the operators are there ``copies`` times, each copy right before the operator itself.
+
+    Args:
+        graph: not changed.
+        indices: of operators in the main graph.
+        copies: how often each of them runs, >= 2.
+        shapes: of the tensors, by index, as the interpreter has them.
+        sliced: operators whose outputs a slice may read: one that runs where they run.
+    """
+    writer = _Writer.of(graph, shapes)
+    main = graph.subgraphs[0]
+    sizes = [writer.size(main.operators[index], sliced=index in sliced) for index in indices]
+    layouts = lay_out_copies(sizes, copies, model_b=writer.model_b())
+    chosen = dict(zip(indices, layouts, strict=True))
+    for index, operator in enumerate(main.operators):
+        if index in chosen:
+            writer.repeat(operator, chosen[index], copies)
+        writer.operators.append(operator)
+    return writer.pack()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    graph: LiteGraph
+    schema: Any
+    shapes: Mapping[int, tuple[int, ...]]
+    buffers: list[Any]
+    codes: list[Any]
+    tensors: list[Any]
+    outputs: list[int]
+    operators: list[Any] = field(default_factory=list)
+    constants: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: LiteGraph, shapes: Mapping[int, tuple[int, ...]]) -> _Writer:
+        main = graph.subgraphs[0]
+        return cls(
+            graph=graph,
+            schema=import_litert(),
+            shapes=shapes,
+            buffers=list(graph.buffers),
+            codes=list(graph.operatorCodes),
+            tensors=list(main.tensors),
+            outputs=[int(t) for t in main.outputs],
+        )
+
+    def model_b(self) -> int:
+        return sum(0 if buffer.data is None else len(buffer.data) for buffer in self.graph.buffers)
+
+    def size(self, operator: Any, *, sliced: bool) -> NodeSize:
+        weights_b = sum(constant_b(self.graph, t) for t in {int(t) for t in operator.inputs if t >= 0})
+        places = [int(t) for t in operator.outputs]
+        known = sliced and all(self._type(t) in _SLICED and len(self.shapes.get(t, ())) > 0 for t in places)
+        outputs_b = sum(_WIDTHS_B.get(self._type(t), 1) * int(np.prod(self.shapes[t])) for t in places) if known else 0
+        return NodeSize(weights_b=weights_b, outputs_b=outputs_b)
+
+    def _type(self, tensor: int) -> str:
+        number = self.tensors[tensor].type
+        return next((k for k, v in vars(self.schema.TensorType).items() if v == number and k.isupper()), "")
+
+    def repeat(self, operator: Any, layout: CopyLayout, copies: int) -> None:
+        """Appends all executions but the operator's own, which reads the first set of its weights."""
+        sets = [operator.inputs, *(self._own_weights(operator.inputs) for _ in range(1, layout.sets))]
+        for number in range(copies - 1, 0, -1):
+            again = copy.copy(operator)
+            again.inputs = sets[number % layout.sets]
+            again.outputs = np.array([self._again(int(t)) for t in operator.outputs], np.int32)
+            self.operators.append(again)
+            for written in again.outputs.tolist():
+                self.outputs.append(self._slice(written) if layout.read else written)
+
+    def _own_weights(self, inputs: Any) -> Any:
+        places = []
+        for place in map(int, inputs):
+            if place >= 0 and constant_b(self.graph, place):
+                buffer = copy.copy(self.buffers[self.tensors[place].buffer])
+                self.buffers.append(buffer)
+                place = self._again(place, len(self.buffers) - 1)  # noqa: PLW2901
+            places.append(place)
+        return np.array(places, np.int32)
+
+    def _again(self, place: int, buffer: int = 0) -> int:
+        tensor = copy.copy(self.tensors[place])
+        tensor.buffer, tensor.name = buffer, f"again {len(self.tensors)}".encode()
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def _slice(self, place: int) -> int:
+        rank = len(self.tensors[place].shape)
+        first = self._again(place)
+        self.tensors[first].shape, self.tensors[first].shapeSignature = np.ones(rank, np.int32), None
+        operator = self.schema.OperatorT()
+        operator.opcodeIndex = self._slice_code()
+        operator.inputs = np.array([place, self._constant((0,) * rank), self._constant((1,) * rank)], np.int32)
+        operator.outputs = np.array([first], np.int32)
+        operator.builtinOptionsType = self.schema.BuiltinOptions.SliceOptions
+        operator.builtinOptions = self.schema.SliceOptionsT()
+        self.operators.append(operator)
+        return first
+
+    def _slice_code(self) -> int:
+        if len(self.codes) == len(self.graph.operatorCodes):
+            code = self.schema.OperatorCodeT()
+            code.builtinCode = code.deprecatedBuiltinCode = self.schema.BuiltinOperator.SLICE
+            code.version = _SLICE_VERSION
+            self.codes.append(code)
+        return len(self.codes) - 1
+
+    def _constant(self, values: tuple[int, ...]) -> int:
+        if values not in self.constants:
+            buffer, tensor = self.schema.BufferT(), self.schema.TensorT()
+            buffer.data = np.frombuffer(np.array(values, np.int32).tobytes(), np.uint8)
+            self.buffers.append(buffer)
+            tensor.shape, tensor.type = np.array([len(values)], np.int32), self.schema.TensorType.INT32
+            tensor.buffer, tensor.name, tensor.hasRank = len(self.buffers) - 1, b"bounds", True
+            self.tensors.append(tensor)
+            self.constants[values] = len(self.tensors) - 1
+        return self.constants[values]
+
+    def pack(self) -> bytes:
+        changed, main = copy.copy(self.graph), copy.copy(self.graph.subgraphs[0])
+        changed.buffers, changed.operatorCodes = self.buffers, self.codes
+        main.tensors, main.operators = self.tensors, self.operators
+        main.outputs = np.array(self.outputs, np.int32)
+        return pack_main(changed, main)
