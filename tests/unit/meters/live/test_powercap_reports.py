@@ -229,7 +229,7 @@ def limits(root: Path) -> dict[str, tuple[float, str]]:
     meter.read(raw)
     meter.close()
     told = zip(meter.domains, raw.tolist(), strict=True)
-    return {d.name: (value * d.scale, d.unit) for d, value in told if "power_limit" in d.name}
+    return {d.name: (round(value * d.scale, 9), d.unit) for d, value in told if "power_limit" in d.name}
 
 
 def constraint(number: int, name: str | None, limit_uw: object, window_us: object = None) -> dict[str, object]:
@@ -245,14 +245,14 @@ def test_power_limits_are_signals_with_their_windows(tmp_path: Path) -> None:
     write_tree(tmp_path, files)
     write_proc(tmp_path / "proc", INTEL)
     assert limits(tmp_path) == {
-        "package-0/power_limit_long_term": (pytest.approx(45.0), "W"),
-        "package-0/power_limit_long_term_window": (pytest.approx(27.983872), "s"),
-        "package-0/power_limit_short_term": (pytest.approx(60.0), "W"),
-        "package-0/power_limit_short_term_window": (pytest.approx(2.44e-3), "s"),
-        "package-0/power_limit_peak_power": (pytest.approx(122.0), "W"),
-        "package-0/dram/power_limit_0": (pytest.approx(9.5), "W"),
-        "package-0@intel-rapl-mmio:0/power_limit_long_term": (pytest.approx(15.0), "W"),
-        "package-0@intel-rapl-mmio:0/power_limit_long_term_window": (pytest.approx(27.983872), "s"),
+        "package-0/power_limit_long_term": (45.0, "W"),
+        "package-0/power_limit_long_term_window": (27.983872, "s"),
+        "package-0/power_limit_short_term": (60.0, "W"),
+        "package-0/power_limit_short_term_window": (2.44e-3, "s"),
+        "package-0/power_limit_peak_power": (122.0, "W"),
+        "package-0/dram/power_limit_0": (9.5, "W"),
+        "package-0@intel-rapl-mmio:0/power_limit_long_term": (15.0, "W"),
+        "package-0@intel-rapl-mmio:0/power_limit_long_term_window": (27.983872, "s"),
     }
 
 
