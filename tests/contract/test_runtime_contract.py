@@ -189,3 +189,21 @@ def test_a_runtime_that_is_not_installed_says_the_install_line() -> None:
             runtime(name).version()
         assert refused.value.slug == "missing-extra"
         assert refused.value.hint.startswith("pip install 'joulemap[")
+
+
+def test_another_session_of_the_same_model_runs_on_its_own(session: RuntimeSession) -> None:
+    other = session.again()
+    assert [t.name for t in other.model.inputs] == [t.name for t in session.model.inputs]
+    assert other.run(3).shape == (3,)
+    other.close()
+    assert session.run(3).shape == (3,)
+
+
+def test_every_operator_that_can_be_repeated_runs_repeated(kind: Runtime, session: RuntimeSession) -> None:
+    if not kind.traits.repeats:
+        return
+    everything = sorted(session.repeatable)
+    for load, copies in [*(((k,), 3) for k in everything), (tuple(everything), 2)]:
+        again = session.repeated(load, copies)
+        assert again.run(2).shape == (2,)
+        again.close()

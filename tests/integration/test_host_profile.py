@@ -78,7 +78,10 @@ def request(model: Path, **given: Any) -> HostRequest:
 
 @pytest.mark.parametrize("name", ["light_squeezenet", "attention", "lstm", "kws_ref_model", "pretrainedResnet"])
 def test_operators_gap_and_idle_close_to_the_window(name: str, tmp_path: Path) -> None:
-    """The power follows what runs; real runtimes, real times. Twice U, since one run in twenty lies beyond U."""
+    """The power follows what runs; real runtimes, real times. Twice U, since one run in twenty lies beyond U.
+
+    U holds noise and the declared error of repetition, 2 %, and nothing that is made of the difference itself.
+    """
     outcome = profile_host(request(find_model(name, tmp_path)), tmp_path / "run.jm")
     document: dict[str, Any] = outcome.document
     assert document["validity"] == "valid"
@@ -87,7 +90,7 @@ def test_operators_gap_and_idle_close_to_the_window(name: str, tmp_path: Path) -
     parts_j = closure["operators_above_idle_j"] + closure["gap_above_idle_j"] + closure["idle_j"]
     off = closure["difference_j"]
     assert parts_j - closure["window_j"] == pytest.approx(off["value"], rel=1e-6, abs=1e-12)
-    assert abs(off["value"]) <= 2.0 * off["expanded"] + 0.02 * closure["window_j"]
+    assert abs(off["value"]) <= 2.0 * off["expanded"]
     power_w = document["average_power_w"]
     # what the meter was told to show under load, less what a busy machine lets pass around the calls
     assert 15.0 < power_w["value"] < 30.0 * 1.02

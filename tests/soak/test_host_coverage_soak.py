@@ -23,6 +23,7 @@ pytestmark = pytest.mark.soak
         ("power of 20 ms", 20_000, power_spec(), SimulatedSpec()),
         ("noisy machine", 30_000, counter_spec(gain_std=0.0005), SimulatedSpec(run_std=0.01, jitter_std=0.02)),
         ("contrast of 4", 40_000, counter_spec(), SimulatedSpec(spread=4.0)),
+        ("sessions that differ", 50_000, counter_spec(gain_std=0.0005), SimulatedSpec(placement_std=0.02)),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )

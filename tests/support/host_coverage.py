@@ -200,7 +200,8 @@ def _ideal(
         window_s = done.plan.window_s
         reading = meter.noise_std_w * math.sqrt((meter.domain.update_period_s or 0.0) / window_s)
         mean_w = energy_j * count / window_s
-        return energy_j**2 * (machine.run_std**2 + machine.jitter_std**2 / count + (reading / mean_w) ** 2) / repeats
+        session = machine.run_std**2 + machine.placement_std**2
+        return energy_j**2 * (session + machine.jitter_std**2 / count + (reading / mean_w) ** 2) / repeats
 
     counts = {w.load: w.count for w in done.windows if w.load.kind is not LoadKind.IDLE}
     base = next(load for load in counts if load.kind is LoadKind.BASE)

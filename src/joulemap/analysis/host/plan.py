@@ -77,7 +77,7 @@ class WeightRoom:
     Args:
         model_b: of the model; every graph holds them.
         operators_b: that each operator reads; its copies may each hold them again.
-        spare_b: for the copies of one load; one copy is always made.
+        spare_b: for the copies of one load; one or two copies are always made.
         all_b: for all graphs that are held at one time.
     """
 
@@ -89,11 +89,16 @@ class WeightRoom:
     def copies(self, operators: Sequence[int]) -> int:
         """Returns how many more executions of the operators there is room for."""
         own_b = sum(self.operators_b[k] for k in operators)
-        return max(1, self.spare_b // own_b) if own_b else _MOST_NODES
+        return self.spare_b // own_b if own_b else _MOST_NODES
 
     def graph_b(self, load: Load) -> int:
         """Returns the weights that the graph of a load holds."""
         return self.model_b + (load.copies - 1) * sum(self.operators_b[k] for k in load.operators)
+
+
+def _least_extra(operators: Sequence[int]) -> int:
+    """Returns how many more executions there are at least: of several operators two, for two ways to have weights."""
+    return min(len(operators), 2)
 
 
 def plan_loads(
@@ -119,7 +124,7 @@ def plan_loads(
         share = float(shares[list(operators)].sum())
         wanted = math.ceil(_EXTRA / share) if share > 0 else _MOST_NODES
         most_copies = _MOST_NODES if room is None else room.copies(operators)
-        extra = max(1, min(wanted, _MOST_NODES // len(operators), most_copies))
+        extra = max(_least_extra(operators), min(wanted, _MOST_NODES // len(operators), most_copies))
         return Load(kind=LoadKind.REPEATED, operators=tuple(operators), copies=1 + extra)
 
     loads = (*(load((k,)) for k in sorted(alone)), *((load(rest),) if rest else ()))

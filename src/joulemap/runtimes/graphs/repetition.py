@@ -18,7 +18,7 @@ from pathlib import Path
 
 __all__ = ["IN_PLACE_ERROR", "CopyLayout", "NodeSize", "lay_out_copies", "read_cache_b", "spare_weights_b"]
 
-IN_PLACE_ERROR = 0.02
+IN_PLACE_ERROR = 0.03
 """Half-width of what a copy so laid out costs more or less than its operator within the model, relative: a limit from
 the models of ``benchmarks/bench_in_place.py``."""
 _KEPT_B = 256 << 10
@@ -55,22 +55,30 @@ class CopyLayout:
     read: bool
 
 
-def lay_out_copies(nodes: Sequence[NodeSize], copies: int, *, model_b: int) -> tuple[CopyLayout, ...]:
+def lay_out_copies(
+    nodes: Sequence[NodeSize], copies: int, *, model_b: int, cache_b: int | None = None
+) -> tuple[CopyLayout, ...]:
     """Returns the layout of each node of a load.
 
-    The copies of several nodes cannot be as far apart as in the model: each has a set of weights of its own.
+    The copies of several nodes cannot be as far apart as in the model. Where the model is larger than the cache each
+    has a set of weights of its own, and all come from memory, as they do there. Else weights of their own would be
+    farther away than in the model, and shared ones nearer: half of the copies have the one, half the other.
 
     Args:
         nodes: that are executed ``copies`` times each.
         copies: executions, >= 2.
         model_b: weights of the whole model, bytes.
+        cache_b: of the last-level cache, bytes, as ``read_cache_b`` tells; None to ask this machine.
     """
+    larger = model_b > (read_cache_b() if cache_b is None else cache_b)
     kept_b = (copies - 1) * sum(node.outputs_b for node in nodes)
 
     def sets(own_b: int) -> int:
         if not own_b:
             return 1
-        return min(copies, math.ceil(model_b / own_b)) if len(nodes) == 1 else copies
+        if len(nodes) == 1:
+            return min(copies, math.ceil(model_b / own_b))
+        return copies if larger else (copies + 2) // 2
 
     return tuple(
         CopyLayout(sets=sets(node.weights_b), read=kept_b > _KEPT_B and node.outputs_b >= _READ_B) for node in nodes

@@ -41,6 +41,8 @@ class SimulatedSpec:
         jitter_std: relative variation of the time of one inference, 1 sd.
         cold: extra time of the first inference, relative; it fades within some tens of them.
         profiler_s: what the profiler adds to each operator, s.
+        placement_std: relative variation of the time from session to session (where its memory lies), 1 sd.
+        in_place: what a copy of an operator takes more than the operator itself, relative.
     """
 
     macs_per_s: float = 2e10
@@ -53,6 +55,8 @@ class SimulatedSpec:
     jitter_std: float = 0.005
     cold: float = 0.5
     profiler_s: float = 2e-7
+    placement_std: float = 0.0
+    in_place: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +142,7 @@ class SimulatedRuntimeSession:
         draws = powers.uniform(-1.0, 1.0, macs.size)
         self._power_w = spec.busy_w * spec.spread**draws
         self._copies = np.ones(macs.size, np.int64) if copies is None else np.array(copies, np.int64)
-        self._done = 0
+        self._done, self._placement = 0, 1.0
 
     @property
     def truth(self) -> HostTruth:
@@ -190,13 +194,16 @@ class SimulatedRuntimeSession:
     def _derive(self, copies: NDArray[np.int64]) -> SimulatedRuntimeSession:
         other = SimulatedRuntimeSession(self.model, self._host, self._spec, self._seed, copies=copies.tolist())
         other._variation = self._variation
+        if self._spec.placement_std:
+            other._placement = 1.0 + self._spec.placement_std * float(self._variation.standard_normal())
         return other
 
     def close(self) -> None:
         """Nothing is held."""
 
     def _pass(self, count: int, *, added_s: float) -> tuple[Floats, Floats]:
-        pieces_s = np.concatenate([[self._spec.call_s], self._copies * (self._duration_s + added_s)])
+        executed = self._copies + np.maximum(self._copies - 1, 0) * self._spec.in_place
+        pieces_s = np.concatenate([[self._spec.call_s], executed * (self._duration_s + added_s)]) * self._placement
         factor = 1.0 + self._spec.run_std * float(self._variation.standard_normal())
         pieces_w = np.concatenate([[self._gap_w], self._power_w]) * factor
         numbers = self._done + np.arange(count)
