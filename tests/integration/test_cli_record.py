@@ -64,14 +64,20 @@ def test_energy_of_every_run_is_the_truth_of_a_fake_tree_with_wraps(tmp_path: Pa
             cwd=tmp_path,
         )
         document = document_of(done)
-        assert done.returncode == 0, done.stderr
-        slugs = {finding["slug"] for finding in document["findings"]}
-        assert "counter_wrapped" in slugs
+        said = [finding["slug"] for finding in document["findings"]]
+        assert "counter_wrapped" in said
         for domain in document["domains"]:
-            name = domain["name"].removeprefix("powercap:")
-            truths_j = [tree.energy_j(name, run["start_ns"], run["end_ns"]) for run in document["runs"]]
-            assert_within(domain["energy_j"], float(np.mean(truths_j)))
-            assert domain["energy_j"]["expanded"] < 0.5 * domain["energy_j"]["value"]
+            name, energy = domain["name"].removeprefix("powercap:"), domain["energy_j"]
+            known = [run for run in document["runs"] if run["energy_j"][domain["name"]] is not None]
+            if len(known) < 2:  # tree or sampler were held up for the 0.55 s in which a counter may pass its end twice
+                assert "counter_lost" in said
+            if not known:
+                assert energy["value"] is None
+                continue
+            truths_j = [tree.energy_j(name, run["start_ns"], run["end_ns"]) for run in known]
+            assert_within(energy, float(np.mean(truths_j)))
+            assert energy["expanded"] < 0.5 * energy["value"]
+        assert done.returncode == 0 or "counter_lost" in said, done.stderr
     overlaps = {d["name"]: d["overlaps"] for d in document["domains"]}
     assert any(overlaps.values())
 

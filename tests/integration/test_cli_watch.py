@@ -16,6 +16,8 @@ import pytest
 from program import PROGRAM, call, leftovers
 from record_program import METER
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.mark.parametrize("what", ["watch", "measure"])
 def test_nothing_stays_in_the_temporary_folder_of_a_program_that_is_killed(what: str, tmp_path: Path) -> None:
@@ -35,6 +37,25 @@ def test_nothing_stays_in_the_temporary_folder_of_a_program_that_is_killed(what:
     while leftovers(tmp_path) and time.monotonic() < until:
         time.sleep(0.05)
     assert leftovers(tmp_path) == []
+
+
+def test_a_profile_that_is_killed_before_its_windows_leaves_no_temporary_folder(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "examples" / "make_onnx.py", tmp_path], check=True)
+    (temporary := tmp_path / "tmp").mkdir()
+    model = ["attention.onnx", "--target", "host", "--batch", "1", "-o", "r.jm"]
+    killed = subprocess.Popen(
+        [*PROGRAM, "profile", *model, "--meter", METER],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not list(tmp_path.glob(".r.jm.*.partial")):  # the meter has been chosen then, and nothing has run
+        assert killed.poll() is None
+        time.sleep(0.005)
+    killed.kill()
+    killed.communicate()
+    assert not list(temporary.glob("joulemap*"))  # ONNX Runtime leaves a file of its own there
 
 
 def test_a_watch_shows_every_domain(tmp_path: Path) -> None:

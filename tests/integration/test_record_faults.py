@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +17,9 @@ from joulemap.analysis.instruments.accuracy import MeterErrors
 from joulemap.analysis.recorded.energies import estimate_energy
 from joulemap.analysis.recorded.runs import measure_runs
 from joulemap.estimate import Estimate
+from joulemap.formats.ground.building import FindingLog
+from joulemap.formats.live.capture import CAPTURE_FILE
+from joulemap.formats.live.segments import read_capture
 from joulemap.meters.live.discovery import find_meters
 from joulemap.meters.live.ground.waves import PowerWave, WaveShape
 from joulemap.meters.live.kit import FakeTree, KitFault, TreePlan
@@ -155,3 +160,38 @@ def test_an_instrument_that_is_plugged_in_again_goes_on_when_it_is_the_same(
     powers = set(np.round(trace.power_w[seen], 6).tolist())
     assert powers == ({2.0, 3.0} if goes_on else {2.0})
     assert trace.lost_samples >= 1
+
+
+@pytest.mark.parametrize("resumed", ["later", "at once"])
+def test_a_sampler_that_is_replaced_in_a_pause_samples_when_it_is_over(resumed: str, tmp_path: Path) -> None:
+    candidates = find_meters(["simulated:mean_w=20,swing_w=10"])
+    with SampledSession(candidates, rate_hz=100.0, folder=tmp_path / "live") as session:
+        session.start()
+        time.sleep(0.3)
+        begin_ns, lost = session.pause(), session.pid
+        assert begin_ns is not None
+        os.kill(lost, signal.SIGKILL)
+        if resumed == "later":
+            wait_for_another(session, lost)
+            time.sleep(0.5)
+        end_ns = session.resume() or session.now_ns()
+        wait_for_another(session, lost)
+        time.sleep(0.5)
+        recording = session.stop()
+    (rows,) = read_capture(tmp_path / "live" / CAPTURE_FILE, FindingLog()).rows
+    inside = int(((rows.stamp_ns > begin_ns) & (rows.stamp_ns < end_ns)).sum())
+    assert inside <= 4  # the first readings of the new process, and the one at its resume
+    assert int((rows.stamp_ns > end_ns).sum()) > 20
+    (trace,) = recording.traces
+    held = integrate_between(trace, np.array([begin_ns, end_ns, trace.end_ns], np.int64))
+    assert held.covered_s[0] < 0.05
+    assert held.covered_s[1] > 0.2
+    (said,) = [finding.message for finding in recording.findings if finding.slug == "sampling_paused"]
+    assert said.startswith("sampling paused 1 times")
+
+
+def wait_for_another(session: SampledSession, lost: int) -> None:
+    until_s = time.monotonic() + 30
+    while session.pid == lost:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)

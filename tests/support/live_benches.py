@@ -202,6 +202,7 @@ def amdsmi_get_energy_count(handle):
     counts = int(watts * time.monotonic() / 15.259e-6)
     return {"energy_accumulator": counts, "counter_resolution": 15.259, "timestamp": time.monotonic_ns()}
 def amdsmi_get_power_info(handle): return _field(handle, "power")
+def amdsmi_get_power_cap_info(handle, sensor=0): return {"power_cap": _field(handle, "cap"), "dpm_cap": 0}
 def amdsmi_get_gpu_activity(handle): return {"gfx_activity": _field(handle, "activity")}
 def amdsmi_get_temp_metric(handle, kind, metric): return _field(handle, "temp")
 def amdsmi_get_gpu_asic_info(handle): return {"market_name": _field(handle, "name")}

@@ -1,6 +1,6 @@
-"""Stretches in which nothing was to be measured: gaps of a trace that are no loss.
+"""Stretches of which nothing is claimed: gaps of a trace that are no loss.
 
-It must not know why a pause was ordered, nor by whom.
+It must not know why there is a pause, nor who ordered it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cut_at_pauses", "less_pauses_ns", "list_paused", "no_pauses"]
+__all__ = ["cut_at_pauses", "less_pauses_ns", "list_paused", "no_pauses", "unite_pauses"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -17,6 +17,22 @@ Flags = NDArray[np.bool_]
 def no_pauses() -> Ints:
     """Returns no pause, (0, 2)."""
     return np.empty((0, 2), np.int64)
+
+
+def unite_pauses(pauses: Ints) -> Ints:
+    """Returns pauses in order and disjoint, (q, 2) ns: what overlaps or touches is one, what has no length is none.
+
+    Args:
+        pauses: (p, 2) begin and end, ns.
+    """
+    spans = pauses[pauses[:, 1] > pauses[:, 0]]
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    if not spans.size:
+        return no_pauses()
+    reach = np.maximum.accumulate(spans[:, 1])
+    apart = spans[1:, 0] > reach[:-1]
+    begins = spans[np.concatenate(([True], apart)), 0]
+    return np.stack([begins, reach[np.concatenate((apart, [True]))]], axis=1)
 
 
 def list_paused(edges_ns: Ints, pauses: Ints) -> Flags:

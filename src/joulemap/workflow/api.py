@@ -38,9 +38,10 @@ from joulemap.records.recording import Recording
 from joulemap.units import format_duration
 from joulemap.workflow.measuring.calls import measure_calls, run_to_its_end
 from joulemap.workflow.measuring.request import MeasureRequest
+from joulemap.workflow.record.headline import check_headline
 from joulemap.workflow.record.measured import render_html, render_text, save_measurement
 from joulemap.workflow.record.record import live_folder
-from joulemap.workflow.record.result import headline_parts, measure_domains
+from joulemap.workflow.record.result import estimate_headline, headline_of, measure_domains
 from joulemap.workflow.record.save import open_writer
 from joulemap.workflow.record.session import SampledSession
 
@@ -55,6 +56,7 @@ class Measurement:
 
     def __init__(self, request: MeasureRequest) -> None:
         self.name = request.name
+        self.headline = request.headline
         self.duration_s = 0.0
         self.findings: tuple[Finding, ...] = ()
         self.recording: Recording | None = None
@@ -72,7 +74,7 @@ class Measurement:
 
     @property
     def energy_j(self) -> Quantity:
-        """Energy of the domains that no other contains, J; of several boundaries those of the widest."""
+        """Energy of the headline, J: of the domains that were asked for, else of those of the widest boundary."""
         return self._of(estimate_energy)
 
     @property
@@ -98,7 +100,7 @@ class Measurement:
         """Returns what the marks took: one row a name, with energy and interval.
 
         Args:
-            domain: name of a domain; empty for the first that no other contains.
+            domain: name of a domain; empty for the first of the headline.
             by: ``name`` or ``path``; ``op``, ``layer`` and ``kernel`` where marks carry them.
 
         Raises:
@@ -108,8 +110,8 @@ class Measurement:
             raise UsageError(f"rows(by={by!r})", hint=f"by is one of: {', '.join(MapKey)}", slug="measure-argument")
         key, recording = MapKey(by), self.recording
         traces = {trace.channel.name: trace for trace in recording.traces} if recording is not None else {}
-        outer = headline_parts(recording, self.parts) if recording is not None else ()
-        chosen = domain or (outer[0].name if outer else "")
+        outer = headline_of(recording, self.parts, self.headline).domains if recording is not None else ()
+        chosen = domain or "".join(outer[:1])
         if recording is None or chosen not in traces:
             raise UsageError(
                 f"no domain {chosen!r} was measured",
@@ -150,6 +152,7 @@ class Measurement:
     def _begin(self) -> None:
         request = self._request
         candidates = find_meters(request.meters)
+        check_headline(request.headline, candidates)
         if request.output is not None:  # refused before the work and not after it
             open_writer(request.output, uuid.uuid4().hex, force=request.force).discard()
         session = SampledSession(
@@ -266,7 +269,8 @@ class Measurement:
             message = f"the block ended by {failed.__name__}: what was measured until then is kept"
             own = (*own, Finding(slug="block_raised", severity=Severity.WARNING, message=message))
         self.recording = replace(recording, findings=(*recording.findings, *own))
-        self.parts = measure_domains(recording, session.header, self.windows["run"], self.windows["baseline"])
+        windows = self.windows["run"], self.windows["baseline"]
+        self.parts = measure_domains(recording, session.header, *windows, asked=self.headline)
         self.findings = (*self.recording.findings, *(f for part in self.parts for f in part.findings))
         if self._request.output is None:
             return True
@@ -282,10 +286,10 @@ class Measurement:
     def _doubt(self, slug: str, severity: Severity, message: str) -> None:
         self.findings = (*self.findings, Finding(slug=slug, severity=severity, message=message))
 
-    def _of(self, figure: Callable[[Sequence[DomainRuns]], Quantity]) -> Quantity:
+    def _of(self, figure: Callable[..., Quantity]) -> Quantity:
         if self.recording is None:
             return Unavailable(reason="nothing_recorded") if self.findings else _NOTHING
-        return figure(headline_parts(self.recording, self.parts))
+        return estimate_headline(figure, self.parts, headline_of(self.recording, self.parts, self.headline))
 
 
 _state: list[Measurement] = []
@@ -345,6 +349,7 @@ def measure(
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     priority: str = "normal",
+    headline: str | Sequence[str] = (),
 ) -> Measurement: ...
 
 
@@ -357,6 +362,7 @@ def measure(
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     priority: str = "normal",
+    headline: str | Sequence[str] = (),
 ) -> Any:
     """Returns a measurement: a context manager, ``async`` too, and a decorator, with or without parentheses.
 
@@ -368,10 +374,11 @@ def measure(
         output: bundle to write at the end; None for none.
         force: replace a bundle that is there.
         priority: of the sampling process: ``normal``, ``nice`` or ``realtime``.
+        headline: domain that the total is made of, or several; ``sum`` for all that no other contains.
 
     Raises:
-        UsageError: an argument that cannot be (``measure-argument``). On entry: no such meter, an output that exists,
-            or a measurement is running already.
+        UsageError: an argument that cannot be (``measure-argument``). On entry: no such meter or domain, domains that
+            contain each other, an output that exists, or a measurement is running already.
         SetupError: on entry: no meter can be read, or the output cannot be written; the hint is what to do.
     """
     request = MeasureRequest.check(
@@ -382,5 +389,6 @@ def measure(
         output=output,
         force=force,
         priority=priority,
+        headline=headline,
     )
     return Measurement(request)(name) if callable(name) else Measurement(request)

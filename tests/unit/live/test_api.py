@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -90,6 +91,9 @@ def test_an_exception_passes_and_what_was_measured_is_kept(tmp_path: Path) -> No
         ("meters", [3], "a list of names"),
         ("meters", 5, "a list of names"),
         ("meters", [""], "a list of names"),
+        ("headline", [3], "a name of a domain"),
+        ("headline", None, "a name of a domain"),
+        ("headline", "", "a name of a domain"),
         ("output", "", "the path of a bundle"),
         ("output", 3, "the path of a bundle"),
         ("output", "a\0b", "the path of a bundle"),
@@ -107,6 +111,47 @@ def test_one_meter_may_be_given_without_a_list() -> None:
     with joulemap.measure(meters=METER) as m:
         time.sleep(0.05)
     assert list(m.domains) == ["simulated:rail"]
+
+
+def test_the_headline_is_the_package_or_what_was_asked_for(tmp_path: Path) -> None:
+    with FakeTree(TreePlan(wave=PowerWave(mean_w=60.0))) as tree:
+        meter = f"powercap:root={tree.root},proc={tree.root}"
+
+        def measure(headline: str | list[str]) -> joulemap.Measurement:
+            with joulemap.measure(
+                meters=meter, rate_hz=50, headline=headline, output=tmp_path / "r.jm", force=True
+            ) as m:
+                time.sleep(0.4)
+            return m
+
+        package, memory, core = (f"powercap:package-0{tail}" for tail in ("", "/dram", "/core"))
+        for headline, names in (
+            ([], [package]),
+            ("sum", [package, memory]),
+            (core, [core]),
+            ([core, memory], [core, memory]),
+        ):
+            m = measure(headline)
+            each = {name: energy.value for name, energy in m.domains.items() if isinstance(energy, Estimate)}
+            assert isinstance(m.energy_j, Estimate)
+            assert m.energy_j.value == pytest.approx(sum(each[name] for name in names))
+            assert (m.energy_j.boundary is None) == (headline == "sum")
+            assert isinstance(m.average_power_w, Estimate)
+            assert m.average_power_w.value == pytest.approx(m.energy_j.value / m.duration_s)
+            document = json.loads((tmp_path / "r.jm" / "result.json").read_text())
+            assert document["energy_of"] == names
+            assert document["energy_j"]["value"] == m.energy_j.value
+            said = {finding.slug for finding in m.findings}
+            assert ("domains_chosen" in said, "boundaries_differ" in said) == (headline == [], headline == "sum")
+        for headline, slug in (
+            ([package, core], "domains-overlap"),
+            ("powercap:package-9", "domain-unknown"),
+            (["sum", package], "flags-contradict"),
+        ):
+            with pytest.raises(UsageError) as refused:
+                measure(headline)
+            assert refused.value.slug == slug
+            assert current_sink() is None
 
 
 def test_an_output_that_exists_or_cannot_be_is_refused_before_the_work(tmp_path: Path) -> None:

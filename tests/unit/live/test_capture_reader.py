@@ -12,7 +12,8 @@ import pytest
 from joulemap.errors import FormatError
 from joulemap.formats.ground.building import FindingLog
 from joulemap.meters.live.ground.waves import PowerWave, WaveShape
-from joulemap.records.live.capture_layout import MAGIC, BlockKind, ClockReading, encode_block
+from joulemap.records.live.capture_layout import MAGIC, BlockKind, encode_block
+from joulemap.records.live.domain import LiveDomain
 from joulemap.trace import integrate_between
 from live_captures import (
     COUNTER,
@@ -83,18 +84,27 @@ def test_a_step_of_the_calendar_is_said_and_changes_nothing(tmp_path: Path) -> N
     np.testing.assert_array_equal(only(recording).power_w, only(plain).power_w)
 
 
-def test_sleep_of_the_machine_is_a_gap_in_counters(tmp_path: Path) -> None:
-    first, second, third = clocks_at([10**9, 2 * 10**9 + 5 * 10**7, 3 * 10**9])
-    slept = [
-        ClockReading(
-            monotonic_ns=r.monotonic_ns, utc_ns=r.utc_ns + 60 * 10**9, boot_ns=r.boot_ns + 60 * 10**9, width_ns=100
-        )
-        for r in (third,)
-    ]
-    recording = read_bytes(capture_bytes(ramp(50), clocks=[first, second, *slept]), tmp_path)
-    assert "machine_slept" in slugs(recording)
-    assert "clock_stepped" not in slugs(recording)
-    assert only(recording).lost_samples == 1
+@pytest.mark.parametrize("leap_j", [0.0, 15.0, -19.0, 1e5])
+@pytest.mark.parametrize("row", [11, 15, 20])
+@pytest.mark.parametrize("domain", [COUNTER, replace(COUNTER, modulus=None, largest_w=None), POWER])
+def test_sleep_of_the_machine_is_a_gap_wherever_it_was(
+    domain: LiveDomain, row: int, leap_j: float, tmp_path: Path
+) -> None:
+    """Only two readings of the clocks tell of it: what a counter did between them is no energy of the time awake."""
+    awake, late, woken = clocks_at([10**9, 2 * 10**9 + 5 * 10**7, 3 * 10**9])
+    later = replace(woken, utc_ns=woken.utc_ns + 60 * 10**9, boot_ns=woken.boot_ns + 60 * 10**9)
+    raw = ramp(50) + 2e7 if domain is not POWER else np.full(50, 20.0)
+    if domain is not POWER:
+        raw[row:] += leap_j * 1e6
+    recording = read_bytes(capture_bytes(raw, domain, clocks=[awake, late, later]), tmp_path)
+    assert set(slugs(recording)) - {"repeats_merged"} == {"machine_slept"}
+    assert "slept for 60 s" in recording.findings[0].message
+    assert recording.markers == ()
+    trace = only(recording)
+    held = integrate_between(trace, np.array([trace.start_ns, 2 * 10**9, 3 * 10**9, trace.end_ns]))
+    assert held.covered_s[1] == 0.0
+    assert held.energy_j[[0, 2]] == pytest.approx(20.0 * held.covered_s[[0, 2]])
+    assert held.covered_s[[0, 2]] == pytest.approx([1.0, 2.9], abs=0.11)
 
 
 def test_a_capture_that_was_killed_keeps_every_whole_block(tmp_path: Path) -> None:

@@ -133,6 +133,21 @@ def test_a_pause_that_lasts_ends_with_the_recording_or_with_the_next_process(tmp
     assert "counter_lost" not in slugs(replaced)
 
 
+def test_a_process_that_begins_paused_goes_on_with_the_pause_of_the_killed_one(tmp_path: Path) -> None:
+    raw = rows_of(counts())
+    first = capture_bytes(counts(51), COUNTER, blocks=[encode_pause(PAUSE[0], None)], end=False)
+    begun = 7 * S
+    later = replace(raw, stamp_ns=raw.stamp_ns[60:], tick=raw.tick[60:], took_ns=raw.took_ns[60:], raw=raw.raw[60:])
+    blocks = [encode_pause(begun, None), encode_pause(begun, PAUSE[1])]
+    whole = capture_bytes(counts(), COUNTER, rows=later)[len(MAGIC) :]
+    head = header_block(header_of(COUNTER))
+    second = head + b"".join(blocks) + whole[len(head) :]
+    replaced = read_bytes(first + second, tmp_path)
+    assert held(only(replaced), 6.1, 8.9) == (0.0, 0.0)
+    assert held(only(replaced), 9, 12)[0] == pytest.approx(60.0)
+    assert "1 times, 3 s in all" in next(f.message for f in replaced.findings if f.slug == "sampling_paused")
+
+
 def test_counters_tell_of_a_pause_when_they_are_asked_to(tmp_path: Path) -> None:
     read_paused(counts(), COUNTER, tmp_path)
     through = CaptureReader(through_pauses=True).read(tmp_path / "capture.jmc", ReadOptions())

@@ -46,6 +46,11 @@ class Headline:
     rule: str
     left_out: tuple[str, ...] = ()
 
+    @property
+    def mixed(self) -> bool:
+        """True when it was asked for: then it may add domains of several boundaries."""
+        return self.rule in {SUM, "named"}
+
 
 def choose_headline(
     measured: Mapping[str, Boundary], overlaps: Iterable[tuple[str, str]], asked: Sequence[str] = ()

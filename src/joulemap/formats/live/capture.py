@@ -29,7 +29,7 @@ from joulemap.records.live.capture_layout import MAGIC, SampleRows
 from joulemap.records.live.domain import DomainReading
 from joulemap.records.recording import Lane, MarkerTrack, Recording
 from joulemap.trace import Clock, ClockKind, EdgeDirection, EnergyTrace, Marker, Timeline
-from joulemap.trace.pauses import list_paused
+from joulemap.trace.pauses import list_paused, unite_pauses
 
 __all__ = ["CAPTURE_FILE", "FRAME_KINDS", "MARKS_FOLDER", "MONOTONIC", "CaptureReader"]
 
@@ -155,7 +155,8 @@ def _calendar(capture: Capture, log: FindingLog) -> tuple[MarkerTrack, ...]:
 
 
 def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace], list[Lane]]:
-    slept_ns = say_clock_steps(capture.clocks, log)
+    ordered_pauses = np.array(capture.pauses, np.int64).reshape(-1, 2)
+    silent = unite_pauses(np.concatenate([ordered_pauses, say_clock_steps(capture.clocks, log)]))
     traces: list[EnergyTrace] = []
     lanes: list[Lane] = []
     for number, (stream, rows) in enumerate(zip(capture.header.streams, capture.rows, strict=True)):
@@ -178,9 +179,8 @@ def _read_streams(capture: Capture, log: FindingLog) -> tuple[list[EnergyTrace],
                 stamp_ns=ordered.stamp_ns,
                 raw=raw,
                 period_s=stream.period_s,
-                slept_ns=slept_ns,
                 reopened_ns=reopened_ns,
-                pauses=np.array(capture.pauses, np.int64).reshape(-1, 2),
+                pauses=silent,
             )
             make = counter_trace if domain.reading is DomainReading.ENERGY_COUNTER else power_trace
             with np.errstate(over="ignore", invalid="ignore"):  # a damaged number overflows to a missing value

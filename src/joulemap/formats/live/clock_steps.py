@@ -25,13 +25,15 @@ _MARKS: Final = 64
 
 
 def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[np.int64]:
-    """Returns the instants after which the machine slept, (k,) ns on the monotonic clock.
+    """Returns the stretches of which each holds a sleep of the machine, (k, 2) ns on the monotonic clock, in order.
+
+    That clock stood still, so nothing says where in its stretch the sleep was.
 
     Args:
         clocks: in order of time.
         log: takes ``clock_stepped`` and ``machine_slept``.
     """
-    slept: list[int] = []
+    slept: list[tuple[int, int]] = []
     for before, after in pairwise(clocks):
         span_ns = after.monotonic_ns - before.monotonic_ns
         width_ns = before.width_ns + after.width_ns
@@ -39,11 +41,11 @@ def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[
         if before.boot_ns >= 0 and after.boot_ns >= 0:
             asleep_ns = (after.boot_ns - before.boot_ns) - span_ns
         if asleep_ns > _SLEPT_NS + width_ns:
-            slept.append(before.monotonic_ns)
+            slept.append((before.monotonic_ns, after.monotonic_ns))
             log.add(
                 "machine_slept",
-                f"the machine slept for {asleep_ns * 1e-9:.4g} s; the recording's clock stood still meanwhile, and"
-                " counters have a gap there",
+                f"the machine slept for {asleep_ns * 1e-9:.4g} s: no duration holds that time, no energy what was drawn"
+                f" in it; the {span_ns * 1e-9:.4g} s around it are a gap",
                 f"{before.monotonic_ns} ns",
             )
         turned_ns = (after.utc_ns - before.utc_ns) - span_ns - max(asleep_ns, 0)
@@ -55,7 +57,7 @@ def say_clock_steps(clocks: Sequence[ClockReading], log: FindingLog) -> NDArray[
                 f"{before.monotonic_ns} ns",
                 Severity.INFO,
             )
-    return np.array(slept, np.int64)
+    return np.array(slept, np.int64).reshape(-1, 2)
 
 
 def calendar_marks(clocks: Sequence[ClockReading], monotonic: Clock, *, stepped: bool) -> tuple[MarkerTrack, ...]:

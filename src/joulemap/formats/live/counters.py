@@ -2,8 +2,8 @@
 
 A counter is known where it changes. It is bridged exactly over readings that failed, as long as it cannot have passed
 its end twice; it is a gap where it fell or jumped beyond any possible power, where it stood still although power was
-drawn before, and where the machine slept. Of a pause that was ordered nothing is claimed and nothing is said: a step
-that reaches into one is a gap.
+drawn before. Of a pause, which was ordered or in which the machine slept, nothing is claimed and nothing is said here:
+a step that reaches into one is a gap.
 
 References:
     METHODS 1.2 (modulus, two wraps, frozen counters); Linux Documentation/power/powercap/powercap.rst.
@@ -49,9 +49,8 @@ class CounterReadings:
         stamp_ns: (n,) ns, strictly increasing.
         raw: (n,) counts; NaN for a reading that failed.
         period_s: between two readings, s.
-        slept_ns: instants at which the machine slept.
         reopened_ns: instants at which the meter was opened again after it was lost.
-        pauses: (p, 2) ns, pauses that were ordered, in order and disjoint: nothing is claimed of them.
+        pauses: (p, 2) ns, of which nothing is claimed, in order and disjoint: ordered, or the machine slept.
     """
 
     channel: str
@@ -59,7 +58,6 @@ class CounterReadings:
     stamp_ns: Ints
     raw: Floats
     period_s: float
-    slept_ns: Ints
     reopened_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     pauses: Ints = field(default_factory=no_pauses)
 
@@ -166,7 +164,6 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
     elif steps.wrapped.any() and (~steps.wrapped).any():  # no limit is declared: a wrap must look like its neighbours
         usual_w = float(np.nanmedian(np.where(steps.wrapped, np.nan, power_w)))
         lost |= steps.wrapped & (power_w > _WILD * max(usual_w, 1e-9))
-    lost |= _holds(edges_ns, readings.slept_ns)
     paused = list_paused(edges_ns, readings.pauses)
     power_w[paused] = np.nan  # whatever the counter did meanwhile, even once around
     lost |= _begun_anew(readings, edges_ns, steps.wrapped, np.where(lost, np.nan, power_w))
@@ -182,7 +179,7 @@ def _step_power(readings: CounterReadings, edges_ns: Ints, value: Floats, log: F
         log.add(
             "counter_lost",
             f"{readings.channel}: the counter fell or jumped beyond any possible power, may have passed its end twice,"
-            f" began anew while it could not be read, or the machine slept; {span_ns[row] * 1e-9:.4g} s are a gap",
+            f" or began anew while it could not be read; {span_ns[row] * 1e-9:.4g} s are a gap",
             f"{int(edges_ns[row + 1])} ns",
         )
     power_w[lost] = np.nan

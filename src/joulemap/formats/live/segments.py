@@ -26,6 +26,7 @@ from joulemap.records.live.capture_layout import (
     decode_pause,
     decode_samples,
 )
+from joulemap.trace.pauses import unite_pauses
 
 __all__ = ["Capture", "CaptureNote", "read_capture"]
 
@@ -200,16 +201,22 @@ def _take_samples(block: Block, gathering: _Gathering, header: CaptureHeader) ->
     if rows.raw.shape[1] != domains or int(np.abs(rows.stamp_ns).max()) >= _LATEST_NS:
         raise ValueError(f"{rows.raw.shape[1]} columns of stream {block.stream}")
     gathering.rows[block.stream].append(rows)
-    if gathering.restarted:  # a process that replaces a killed one knows of no pause
-        gathering.restarted = False
-        _end_open_pause(gathering, int(rows.stamp_ns.min()))
+    _go_on(gathering, int(rows.stamp_ns.min()))
 
 
 def _take_pause(block: Block, gathering: _Gathering) -> None:
     begin_ns, end_ns = decode_pause(block)
     if abs(begin_ns) >= _LATEST_NS or (end_ns or 0) >= _LATEST_NS:
         raise ValueError("its instants leave the range of 146 years")
+    _go_on(gathering, begin_ns)
     gathering.pauses[begin_ns] = end_ns
+
+
+def _go_on(gathering: _Gathering, at_ns: int) -> None:
+    """Ends the pause of a killed process where the one that replaces it begins, with samples or a pause of its own."""
+    if gathering.restarted:
+        gathering.restarted = False
+        _end_open_pause(gathering, at_ns)
 
 
 def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:
@@ -219,15 +226,11 @@ def _end_open_pause(gathering: _Gathering, at_ns: int) -> None:
 
 
 def _close_pauses(gathering: _Gathering) -> tuple[tuple[int, int], ...]:
-    """Returns the pauses in order, each beginning no sooner than the one before it ends; one that lasts ends last."""
+    """Returns the pauses in order and disjoint; one that lasts ends with the recording."""
     last_ns = max((int(rows.stamp_ns.max()) for parts in gathering.rows for rows in parts), default=0)
     _end_open_pause(gathering, last_ns)
-    told: list[tuple[int, int]] = []
-    for begin_ns, end_ns in sorted(gathering.pauses.items()):
-        first_ns = max(begin_ns, told[-1][1]) if told else begin_ns
-        if end_ns is not None and end_ns > first_ns:
-            told.append((first_ns, end_ns))
-    return tuple(told)
+    spans = np.array(list(gathering.pauses.items()), np.int64).reshape(-1, 2)
+    return tuple((begin_ns, end_ns) for begin_ns, end_ns in unite_pauses(spans).tolist())
 
 
 def _join(parts: list[SampleRows], domains: int) -> SampleRows:

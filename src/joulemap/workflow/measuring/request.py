@@ -30,6 +30,7 @@ class MeasureRequest:
         output: bundle to write; None for none.
         force: replace a bundle that is there.
         priority: of the sampling process.
+        headline: domains whose sum is the headline, or ``sum`` alone; empty for those of the widest boundary.
     """
 
     name: str
@@ -39,10 +40,20 @@ class MeasureRequest:
     output: Path | None
     force: bool
     priority: Priority
+    headline: tuple[str, ...]
 
     @classmethod
     def check(
-        cls, name: object, *, meters: Any, rate_hz: Any, baseline_s: Any, output: Any, force: bool, priority: Any
+        cls,
+        name: object,
+        *,
+        meters: Any,
+        rate_hz: Any,
+        baseline_s: Any,
+        output: Any,
+        force: bool,
+        priority: Any,
+        headline: Any,
     ) -> Self:
         """Returns the request.
 
@@ -51,12 +62,13 @@ class MeasureRequest:
         """
         return cls(
             name=str(name),
-            meters=_meters(meters),
+            meters=_names("meters", meters, "a list of names, as joulemap meters shows them"),
             rate_hz=_number("rate_hz", rate_hz, (_SLOWEST_HZ, _FASTEST_HZ), "Hz"),
             baseline_s=_number("baseline_s", baseline_s, (0.0, _LONGEST_S), "s"),
             output=_path(output),
             force=bool(force),
             priority=_priority(priority),
+            headline=_names("headline", headline, "a name of a domain, a list of them, or 'sum'"),
         )
 
     def for_call(self, name: str, number: int) -> Self:
@@ -81,16 +93,12 @@ def _refuse(argument: str, value: object, wanted: str) -> UsageError:
     )
 
 
-def _meters(meters: Any) -> tuple[str, ...]:
-    wanted = "a list of names, as joulemap meters shows them"
-    if isinstance(meters, str):
-        names: tuple[Any, ...] = (meters,)
-    elif isinstance(meters, Iterable):
-        names = tuple(meters)
-    else:
-        raise _refuse("meters", meters, wanted)
+def _names(argument: str, value: Any, wanted: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = (value,)
+    names = tuple(value)
     if not all(isinstance(name, str) and name for name in names):
-        raise _refuse("meters", meters, wanted)
+        raise _refuse(argument, value, wanted)
     return names
 
 

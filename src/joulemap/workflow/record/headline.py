@@ -28,7 +28,7 @@ def check_headline(asked: Sequence[str], meters: Sequence[MeterCandidate]) -> No
         return
     if SUM in asked or len(set(asked)) < len(asked):
         raise UsageError(
-            f"--headline {' --headline '.join(asked)}: a name twice, or {SUM} beside names",
+            f"headline {', '.join(asked)}: a name twice, or {SUM} beside names",
             hint=f"name each domain once, or {SUM} alone",
             slug="flags-contradict",
         )
@@ -42,7 +42,7 @@ def check_headline(asked: Sequence[str], meters: Sequence[MeterCandidate]) -> No
     for name in asked:
         if name not in known:
             raise UsageError(
-                f"--headline {name}: no such domain is read", hint=f"one of: {', '.join(known)}", slug="domain-unknown"
+                f"headline {name}: no such domain is read", hint=f"one of: {', '.join(known)}", slug="domain-unknown"
             )
     for inner, outer in list_overlaps(header):
         if inner in asked and outer in asked:

@@ -37,6 +37,7 @@ class Measured(Protocol):
     recording: Recording | None
     windows: dict[str, list[tuple[int, int]]]
     parts: tuple[DomainRuns, ...]
+    headline: tuple[str, ...]
 
     @property
     def energy_j(self) -> Quantity:
@@ -70,7 +71,12 @@ def save_measurement(measured: Measured, header: CaptureHeader, output: Path, *,
         CommandEnd(start_ns=begin, end_ns=end, status=0, user_s=0.0, system_s=0.0, peak_rss_b=0)
         for begin, end in measured.windows["run"]
     )
-    recorded = Recorded(recording=measured.recording, ends=ends, baselines=tuple(measured.windows["baseline"]))
+    recorded = Recorded(
+        recording=measured.recording,
+        ends=ends,
+        baselines=tuple(measured.windows["baseline"]),
+        headline=measured.headline,
+    )
     argv = [Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python", *sys.argv[1:]]
     document, _ = describe_record(recorded, header, argv=argv, run_id=run_id)
     document["command"] = {"argv": argv, "status": None, "rusage": None}  # a part of a program has none of its own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -30,7 +30,7 @@ from joulemap.records.recording import Recording
 from joulemap.workflow.record.command import CommandEnd
 from joulemap.workflow.record.request import Recorded
 
-__all__ = ["SCHEMA", "describe_record", "headline_parts", "measure_domains"]
+__all__ = ["SCHEMA", "describe_record", "estimate_headline", "headline_of", "headline_parts", "measure_domains"]
 
 SCHEMA: Final = "joulemap.record"
 SCOPE: Final = "whole domain: everything that it fed while the command ran, other programs included"
@@ -42,6 +42,7 @@ def measure_domains(
     runs: Sequence[Window],
     baselines: Sequence[Window],
     *,
+    asked: Sequence[str] = (),
     explain: bool = True,
 ) -> tuple[DomainRuns, ...]:
     """Returns what every domain drew in the runs, in the order of the traces.
@@ -51,7 +52,8 @@ def measure_domains(
         header: of the capture.
         runs: begin and end of each.
         baselines: begin and end of each.
-        explain: the first domain of :func:`headline_parts` says what these leave out.
+        asked: headline, as in :func:`choose_headline`.
+        explain: the first domain of the headline says what it leaves out.
     """
     declared = {name: domain for name, domain, _ in _declared(header)}
     parts = tuple(
@@ -66,7 +68,7 @@ def measure_domains(
         )
         for trace in recording.traces
     )
-    headline = headline_of(recording, parts)
+    headline = headline_of(recording, parts, asked)
     said = tuple(_explain(headline)) if explain else ()
     return tuple(
         replace(part, findings=(*part.findings, *said)) if part.name in headline.domains[:1] else part for part in parts
@@ -78,10 +80,23 @@ def headline_of(recording: Recording, parts: Sequence[DomainRuns], asked: Sequen
     return choose_headline({part.name: part.boundary for part in parts}, recording.overlaps, asked)
 
 
-def headline_parts(recording: Recording, parts: Sequence[DomainRuns]) -> tuple[DomainRuns, ...]:
-    """Returns the domains that are added unless somebody chooses otherwise: of one boundary, none inside another."""
+def headline_parts(parts: Sequence[DomainRuns], headline: Headline) -> tuple[DomainRuns, ...]:
+    """Returns the domains that the headline adds."""
     by_name = {part.name: part for part in parts}
-    return tuple(by_name[name] for name in headline_of(recording, parts).domains)
+    return tuple(by_name[name] for name in headline.domains)
+
+
+def estimate_headline(figure: Callable[..., Quantity], parts: Sequence[DomainRuns], headline: Headline) -> Quantity:
+    """Returns a figure of the headline; unavailable when what was asked for was lost.
+
+    Args:
+        figure: of disjoint domains: energy, energy above idle or mean power.
+        parts: every domain.
+        headline: of them.
+    """
+    if not headline.domains:
+        return Unavailable(reason="meter_lost" if parts else "no_meter")
+    return figure(headline_parts(parts, headline), mixed=headline.mixed)
 
 
 def describe_record(
@@ -99,13 +114,10 @@ def describe_record(
     recording = recorded.recording
     parts = measure_domains(recording, header, runs, recorded.baselines, explain=False) if runs else ()
     headline = headline_of(recording, parts, recorded.headline)
-    by_name = {part.name: part for part in parts}
-    chosen = [by_name[name] for name in headline.domains]
-    mixed = headline.rule in {SUM, "named"}
+    chosen = headline_parts(parts, headline)
     findings = [*recorded.findings, *recording.findings, *(f for part in parts for f in part.findings)]
     findings += [*_remarks(chosen, recorded), *_explain(headline)]
-    lost = Unavailable(reason="meter_lost" if parts else "no_meter")
-    energy = estimate_energy(chosen, mixed=mixed) if chosen else lost
+    energy = estimate_headline(estimate_energy, parts, headline)
     validity = _validity([energy] if recorded.headline else [estimate_energy([part]) for part in parts], findings)
     document: dict[str, object] = {
         "schema": SCHEMA,
@@ -116,8 +128,8 @@ def describe_record(
         "findings": [finding.to_json() for finding in findings],
         "scope": SCOPE,
         "energy_j": energy.to_json(),
-        "energy_above_idle_j": (estimate_above_idle(chosen, mixed=mixed) if chosen else lost).to_json(),
-        "average_power_w": (estimate_mean_power(chosen, mixed=mixed) if chosen else lost).to_json(),
+        "energy_above_idle_j": estimate_headline(estimate_above_idle, parts, headline).to_json(),
+        "average_power_w": estimate_headline(estimate_mean_power, parts, headline).to_json(),
         "energy_of": list(headline.domains) if isinstance(energy, Estimate) else [],
         "headline": {
             "rule": headline.rule,
@@ -134,7 +146,7 @@ def describe_record(
         "sampler": _describe_sampler(recording.metadata),
     }
     if recorded.server:
-        document["work"] = _describe_work(recorded, chosen, mixed=mixed)
+        document["work"] = _describe_work(recorded, chosen, mixed=headline.mixed)
     if recorded.plain:
         document["overhead"] = _describe_overhead(recorded, parts, header)
     return document, validity
@@ -180,8 +192,8 @@ def _explain(headline: Headline) -> list[Finding]:
     if headline.rule == "widest":
         message = (
             f"the headline is {', '.join(headline.domains)}: the widest boundary that was measured"
-            f" ({headline.boundary}); {', '.join(headline.left_out)} feed something else and are not added,"
-            " record --headline sum adds them"
+            f" ({headline.boundary}); {', '.join(headline.left_out)} feed something else and are not added; the"
+            f" headline {SUM!r} adds them"
         )
         said.append(Finding(slug="domains_chosen", severity=Severity.INFO, message=message))
     if "+" in headline.boundary:

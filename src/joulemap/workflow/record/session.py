@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -38,7 +38,8 @@ class SampledSession:
     Args:
         meters: usable candidates, names unique.
         rate_hz: readings per second.
-        folder: for the capture and marks, made here; None for a temporary one that goes with the session.
+        folder: for the capture and marks, made here; None for a temporary one, made at the start, that goes with the
+            session.
         priority: of the sampling process, as far as the system grants it.
         live: keep the latest samples in shared memory (``ring``).
         capture: write a capture; without one only live readers see the samples.
@@ -60,33 +61,38 @@ class SampledSession:
     ) -> None:
         if len({meter.name for meter in meters}) < len(meters):
             raise UsageError("two meters have one name", hint="name each meter once", slug="flags-contradict")
-        self._temporary = folder is None
-        self.folder = _make_folder(folder)
-        self.meters = tuple(meters)
-        self._live = live
         try:
             self._plan = SamplingPlan(
                 meters=tuple(NamedMeter(name=meter.name, address=meter.address) for meter in meters),
                 rate_hz=rate_hz,
                 session=uuid.uuid4().hex,
-                file=str(self.folder / CAPTURE_FILE) if capture else "",
                 priority=priority,
-                scratch=str(self.folder) if self._temporary else "",
             )
         except ValueError as error:
-            self._discard_temporary()
             raise UsageError(
                 f"{rate_hz:g} Hz: {error}", hint="a rate from 0.001 to 100000 Hz", slug="flag-form"
             ) from error
+        self._temporary = folder is None
+        self._folder = None if folder is None else _make_folder(folder)
+        self.meters = tuple(meters)
+        self._live = live
+        self._capture = capture
         self._sampler: SamplerProcess | None = None
         self._lock = threading.Lock()
         self._replaced = 0
+        self._paused = False
         self._stopped = False
 
     @property
     def clock(self) -> Clock:
         """The machine's monotonic clock."""
         return MONOTONIC
+
+    @property
+    def folder(self) -> Path:
+        """Where capture and marks lie; a temporary one is there from :meth:`start` on."""
+        assert self._folder is not None  # asked for after the start
+        return self._folder
 
     @property
     def pid(self) -> int:
@@ -150,8 +156,15 @@ class SampledSession:
         """Starts the sampling process; returns when its first readings are in the capture.
 
         Raises:
-            SetupError: a meter cannot be opened, or the process cannot run.
+            SetupError: a meter cannot be opened, or the process cannot run, or there is no room for a temporary folder.
         """
+        if self._folder is None:  # no sooner: only the sampling process clears it away when this one is killed
+            self._folder = _make_folder(None)
+        self._plan = replace(
+            self._plan,
+            file=str(self.folder / CAPTURE_FILE) if self._capture else "",
+            scratch=str(self.folder) if self._temporary else "",
+        )
         sampler = SamplerProcess(self._plan, live=self._live, lost=self._replace)
         self._sampler = sampler
         try:
@@ -171,11 +184,19 @@ class SampledSession:
         It goes on first until meters that renew seldom have shown what was drawn until now.
         """
         time.sleep(self.settle_s)
-        return None if self._sampler is None else self._sampler.pause()
+        sampler = self._remember(paused=True)
+        return None if sampler is None else sampler.pause()
 
     def resume(self) -> int | None:
         """Samples again."""
-        return None if self._sampler is None else self._sampler.resume()
+        sampler = self._remember(paused=False)
+        return None if sampler is None else sampler.resume()
+
+    def _remember(self, *, paused: bool) -> SamplerProcess | None:
+        """Returns the sampling process that is to be told; one that replaces it later begins as it was told."""
+        with self._lock:  # one that is being replaced is told when it is there
+            self._paused = paused
+            return self._sampler
 
     def stop(self, *, settle: bool = True) -> Recording:
         """Ends the sampling and returns what was recorded.
@@ -220,7 +241,7 @@ class SampledSession:
     def discard(self) -> None:
         """Ends the sampling and removes the folder."""
         self.end()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove()
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +252,11 @@ class SampledSession:
 
     def _discard_temporary(self) -> None:
         if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _replace(self) -> None:
         """Starts another process where one was lost; it appends to the same capture."""
@@ -239,10 +264,16 @@ class SampledSession:
             if self._stopped or self._replaced >= _REPLACED:
                 return
             self._replaced += 1
-            sampler = SamplerProcess(self._plan, live=self._live, lost=self._replace)
-            with contextlib.suppress(JoulemapError, OSError):  # the capture says that it ended; the rest is a gap
+            if self._sampler is not None:
+                self._sampler.stop()  # it is gone: lets go of what was shared with it
+            plan = replace(self._plan, paused=self._paused)
+            sampler = SamplerProcess(plan, live=self._live, lost=self._replace)
+            try:
                 sampler.start()
-                self._sampler = sampler
+            except (JoulemapError, OSError):
+                sampler.stop()  # the capture says that the last one ended; the rest is a gap
+                return
+            self._sampler = sampler
 
 
 def _make_folder(folder: Path | None) -> Path:

@@ -139,6 +139,23 @@ def test_throttle_reasons_are_kept_and_idle_is_no_throttling(gpus: Gpus) -> None
     assert values == {"0x1": (0.0, 1.0), "0x4": (1.0, 4.0), "0x48": (1.0, 72.0)}
 
 
+def test_the_power_limit_that_holds_is_a_signal_that_follows_its_changes(gpus: Gpus) -> None:
+    gpus.write({**H100, "limit": 350_000, "enforced": 310_000})
+    (candidate,) = gpus.find()
+    limit = named(candidate)["power_limit"]
+    assert (limit.reading, limit.unit, limit.boundary) == (DomainReading.SIGNAL, "W", None)
+    meter = open_meter(candidate.address)
+    at, raw, seen = list(named(candidate)).index("power_limit"), np.empty(len(meter.domains)), []
+    for enforced in (310_000, 200_000):
+        gpus.write({**H100, "limit": 350_000, "enforced": enforced})
+        meter.read(raw)
+        seen.append(raw[at] * limit.scale)
+    meter.close()
+    assert seen == pytest.approx([310.0, 200.0])
+    gpus.write(H100)
+    assert "power_limit" not in named(gpus.find()[0])
+
+
 def test_a_gpu_that_falls_off_the_bus_is_lost(gpus: Gpus) -> None:
     gpus.write(H100)
     meter = open_meter(gpus.find()[0].address)
@@ -201,6 +218,22 @@ def test_na_of_amd_is_missing_and_counts_have_their_resolution(tmp_path: Path, m
         meter.read(raw)
         assert raw[1] == 512.0
         meter.close()
+
+
+def test_the_power_cap_of_amd_is_a_signal_in_watts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu: dict[str, object] = {"name": "MI300X", "energy_w": 500.0, "power": {"current_socket_power": 512}}
+    with amd_gpus(tmp_path, monkeypatch, [{**gpu, "cap": 750_000_000}]) as file:
+        (candidate,) = amdsmi.discover_meters({})
+        limit = named(candidate)["power_limit"]
+        assert (limit.reading, limit.unit, limit.boundary) == (DomainReading.SIGNAL, "W", None)
+        meter = open_meter(candidate.address)
+        at, raw, seen = list(named(candidate)).index("power_limit"), np.empty(len(meter.domains)), []
+        for cap in (750_000_000, 300_000_000, 300, 0, "N/A"):  # microwatts; watts where a host of machines tells it
+            file.write_text(json.dumps([{**gpu, "cap": cap}]), "utf-8")
+            meter.read(raw)
+            seen.append(raw[at] * limit.scale)
+        meter.close()
+    assert seen == pytest.approx([750.0, 300.0, 300.0, np.nan, np.nan], nan_ok=True)
 
 
 def test_a_gpu_whose_driver_is_not_loaded_is_seen_on_its_bus(tmp_path: Path) -> None:

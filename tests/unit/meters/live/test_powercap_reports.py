@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 
 from joulemap.estimate import Boundary, Provenance
 from joulemap.formats.ground.values import difference_counter
-from joulemap.meters.live.drivers.host import powercap
+from joulemap.meters.live.discovery import find_meters
+from joulemap.meters.live.drivers.host import powercap, signals
 from joulemap.meters.live.ground.cpu_facts import CpuFacts
 from joulemap.meters.live.ground.rapl import absence_of_rapl
-from joulemap.records.live.domain import LiveDomain, MeterCandidate
+from joulemap.records.live.domain import LiveDomain, MeterAddress, MeterCandidate
+from joulemap.workflow.record.session import SampledSession
 from sysfs_trees import AMD, GUEST, INTEL, RANGE_UJ, public_folder, write_proc, write_tree, zone
 
 
@@ -216,3 +219,61 @@ def test_a_counter_that_is_text_is_left_out(tmp_path: Path) -> None:
 def test_enabled_0_does_not_mean_that_it_does_not_count(tmp_path: Path) -> None:
     write_tree(tmp_path, zone("intel-rapl:0", "package-0", 1, enabled=0))
     assert sorted(domains(tmp_path)) == ["package-0"]
+
+
+def limits(root: Path) -> dict[str, tuple[float, str]]:
+    """Power limits and their windows as the signals of the processor tell them, with their units."""
+    meter = signals.build_meter(MeterAddress(driver="host", options={"root": str(root), "proc": str(root / "proc")}))
+    meter.open()
+    raw = np.empty(len(meter.domains))
+    meter.read(raw)
+    meter.close()
+    told = zip(meter.domains, raw.tolist(), strict=True)
+    return {d.name: (round(value * d.scale, 9), d.unit) for d, value in told if "power_limit" in d.name}
+
+
+def constraint(number: int, name: str | None, limit_uw: object, window_us: object = None) -> dict[str, object]:
+    facts = {"name": name, "power_limit_uw": limit_uw, "time_window_us": window_us, "max_power_uw": 1}
+    return {f"constraint_{number}_{key}": value for key, value in facts.items()}
+
+
+def test_power_limits_are_signals_with_their_windows(tmp_path: Path) -> None:
+    both = constraint(0, "long_term", 45_000_000, 27_983_872) | constraint(1, "short_term", 60_000_000, 2440)
+    files = zone("intel-rapl:0", "package-0", 1, **both, **constraint(2, "peak_power", 122_000_000))
+    files |= zone("intel-rapl:0:0", "dram", 1, **constraint(0, None, 9_500_000), **constraint(1, "long_term", "n/a"))
+    files |= zone("intel-rapl-mmio:0", "package-0", 1, **constraint(0, "long_term", 15_000_000, 27_983_872))
+    write_tree(tmp_path, files)
+    write_proc(tmp_path / "proc", INTEL)
+    assert limits(tmp_path) == {
+        "package-0/power_limit_long_term": (45.0, "W"),
+        "package-0/power_limit_long_term_window": (27.983872, "s"),
+        "package-0/power_limit_short_term": (60.0, "W"),
+        "package-0/power_limit_short_term_window": (2.44e-3, "s"),
+        "package-0/power_limit_peak_power": (122.0, "W"),
+        "package-0/dram/power_limit_0": (9.5, "W"),
+        "package-0@intel-rapl-mmio:0/power_limit_long_term": (15.0, "W"),
+        "package-0@intel-rapl-mmio:0/power_limit_long_term_window": (27.983872, "s"),
+    }
+
+
+def test_limits_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    twice = constraint(0, "power_limit", 1_000_000) | constraint(1, "power_limit", 2_000_000)
+    write_tree(tmp_path, zone("intel-rapl:0", "package-0", 1, **twice))
+    write_proc(tmp_path / "proc", INTEL)
+    assert [name[-13:] for name in limits(tmp_path)] == ["power_limit_0", "power_limit_1"]
+
+
+def test_a_limit_that_changes_while_it_is_recorded_shows(tmp_path: Path) -> None:
+    write_tree(tmp_path, zone("intel-rapl:0", "package-0", 1, **constraint(0, "long_term", 45_000_000, 1_000_000)))
+    proc = write_proc(tmp_path / "proc", INTEL)
+    chosen = find_meters([f"host:root={tmp_path},proc={proc}", "simulated"])
+    with SampledSession(chosen, rate_hz=20.0) as session:
+        session.start()
+        file = tmp_path / "class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
+        file.write_text("20000000\n", "ascii")
+        time.sleep(0.7)
+        recording = session.stop()
+    lane = next(lane for lane in recording.lanes if lane.name.endswith("package-0/power_limit_long_term"))
+    assert (lane.unit, lane.value[0], lane.value[-1]) == ("W", pytest.approx(45.0), pytest.approx(20.0))
+    window = next(lane for lane in recording.lanes if lane.name.endswith("power_limit_long_term_window"))
+    assert (window.unit, set(window.value.tolist())) == ("s", {1.0})

@@ -2,8 +2,9 @@
  *
  * What it shows is read from the file named by the environment variable JOULEMAP_NVML_STUB, one line per device of
  * words KEY=VALUE: uuid, name, arch, energy (1 or 0), instant (1 or 0), average, power (1 or 0), mig (uuid of a slice,
- * repeatable), mw (power), limit (highest limit, mW), reasons, util, mutil, clock, temp, lost (1 or 0). Energy grows
- * with the monotonic clock at the stated power. The file is read anew at every call, so a test can change it.
+ * repeatable), mw (power), limit (highest limit, mW), enforced (limit that holds, mW), reasons, util, mutil, clock,
+ * temp, lost (1 or 0). Energy grows with the monotonic clock at the stated power. The file is read anew at every call,
+ * so a test can change it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 typedef struct {
     char uuid[96], name[96], slice[SLICES][96];
     int slices, arch, energy, instant, average, power, lost;
-    unsigned mw, limit, util, mutil, clock, temp;
+    unsigned mw, limit, enforced, util, mutil, clock, temp;
     unsigned long long reasons;
 } Device;
 
@@ -54,6 +55,7 @@ static void take(Device *d, const char *key, const char *value) {
     else if (!strcmp(key, "lost")) d->lost = (int)n;
     else if (!strcmp(key, "mw")) d->mw = (unsigned)n;
     else if (!strcmp(key, "limit")) d->limit = (unsigned)n;
+    else if (!strcmp(key, "enforced")) d->enforced = (unsigned)n;
     else if (!strcmp(key, "util")) d->util = (unsigned)n;
     else if (!strcmp(key, "mutil")) d->mutil = (unsigned)n;
     else if (!strcmp(key, "clock")) d->clock = (unsigned)n;
@@ -205,6 +207,12 @@ int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *least, 
     *least = d->limit / 4;
     *highest = d->limit;
     return d->limit ? OK : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *mw) {
+    FIND(handle);
+    *mw = d->enforced;
+    return d->enforced ? OK : NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetUtilizationRates(void *handle, Utilisation *rates) {

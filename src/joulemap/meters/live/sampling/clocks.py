@@ -1,14 +1,20 @@
-"""The clocks of the machine, read together, so that steps of the calendar and sleep are seen afterwards."""
+"""The clocks of the machine, read together, so that steps of the calendar and sleep are seen afterwards.
+
+References:
+    clock_gettime(2) of Linux (CLOCK_BOOTTIME counts while the machine is suspended); clock_gettime(3) of macOS (there
+    CLOCK_MONOTONIC does, and Python's monotonic clock, mach_absolute_time, does not).
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 
 from joulemap.records.live.capture_layout import ClockReading
 
 __all__ = ["read_clocks"]
 
-_BOOT = getattr(time, "CLOCK_BOOTTIME", None)
+_BOOT: int | None = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
 
 
 def read_clocks(attempts: int = 3) -> ClockReading:

@@ -186,6 +186,7 @@ def _run(plan: SamplingPlan) -> None:
         answered=lambda at_ns: _answer({"read": at_ns}),
         resting_ns=round(wrap_safe_period_s(capture.streams) * 1e9),
         paused=capture.note_pause,
+        begins_paused=plan.paused,
     )
     gc.collect()
     gc.disable()  # a collection is a pause of milliseconds; the loop makes no cycles

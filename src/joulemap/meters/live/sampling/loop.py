@@ -68,6 +68,7 @@ class SamplingLoop:
         answered: told the stamp after each reading that was asked for.
         resting_ns: between two readings while paused, ns.
         paused: told begin and end of each pause, ns, twice: at its begin, when it has no end, and at its end.
+        begins_paused: it is paused before its first reading, until it is told to go on.
     """
 
     streams: Sequence[MeterStream]
@@ -78,6 +79,7 @@ class SamplingLoop:
     answered: Callable[[int], None]
     resting_ns: int
     paused: Callable[[int, int | None], None] = lambda _begin_ns, _end_ns: None
+    begins_paused: bool = False
     _paused_ns: int = field(default=0, init=False)
     _paused: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
@@ -121,7 +123,12 @@ class SamplingLoop:
         self.flush()
 
     def _first_readings(self) -> list[MeterStream]:
-        """Reads all once; returns the streams whose reading is too slow to share the loop with others."""
+        """Reads all once; returns the streams whose reading is too slow to share the loop with others.
+
+        A pause that lasts from before is told first, so that these readings lie in it.
+        """
+        if self.begins_paused:
+            self._begin_pause()
         if len(self.streams) == 1:
             self.streams[0].read(_EXTRA)
             return []
@@ -161,9 +168,12 @@ class SamplingLoop:
         """Begins a pause after a last reading; nothing is said twice."""
         self._read_all()
         if not self._paused:
-            self._paused, self._paused_ns = True, self.time.now_ns()
-            self.paused(self._paused_ns, None)
+            self._begin_pause()
         self._tell_read()
+
+    def _begin_pause(self) -> None:
+        self._paused, self._paused_ns = True, self.time.now_ns()
+        self.paused(self._paused_ns, None)
 
     def _resume(self) -> None:
         """Ends a pause with a first reading."""

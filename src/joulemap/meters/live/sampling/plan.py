@@ -49,6 +49,7 @@ class SamplingPlan:
         flush_s: longest time that a sample stays in memory, s.
         ring_fd: descriptor of the shared memory that live readers map; -1 for none.
         parent: process id of the owner: the sampler ends when it is gone.
+        paused: begin in a pause that was ordered of a process that this one replaces.
         scratch: folder that is the owner's alone and of no use without it; removed when the owner is gone.
     """
 
@@ -60,6 +61,7 @@ class SamplingPlan:
     flush_s: float = 0.25
     ring_fd: int = -1
     parent: int = 0
+    paused: bool = False
     scratch: str = ""
 
     def __post_init__(self) -> None:
@@ -82,6 +84,7 @@ class SamplingPlan:
                     "flush_s": self.flush_s,
                     "ring_fd": self.ring_fd,
                     "parent": self.parent,
+                    "paused": self.paused,
                     "scratch": self.scratch,
                 }
             )
@@ -108,5 +111,6 @@ class SamplingPlan:
             flush_s=told["flush_s"],
             ring_fd=told["ring_fd"],
             parent=told["parent"],
+            paused=told["paused"],
             scratch=told["scratch"],
         )

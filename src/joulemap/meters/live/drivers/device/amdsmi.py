@@ -1,10 +1,11 @@
-"""AMD GPUs through AMD SMI: energy counter, socket power, activity, temperature.
+"""AMD GPUs through AMD SMI: energy counter, socket power, activity, temperature, power limit.
 
 A card with two dies (MI250) is read at its first die, whose figures are those of the whole card; the second die gives
 nothing, which is missing and not 0.
 
 References:
-    ROCm amdsmi: amdsmi_get_energy_count (counts of counter_resolution microjoules), amdsmi_get_power_info;
+    ROCm amdsmi: amdsmi_get_energy_count (counts of counter_resolution microjoules), amdsmi_get_power_info,
+    amdsmi_power_cap_info_t (power_cap in microwatts on Linux);
     FORMATS 4 (reports 28, 29).
 """
 
@@ -28,7 +29,7 @@ from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress
 
 __all__ = ["EXAMPLE", "SUMMARY", "AmdSmiMeter", "build_meter", "discover_meters", "list_candidates"]
 
-SUMMARY = "AMD GPUs: energy counter, socket power, activity, temperature (AMD SMI)"
+SUMMARY = "AMD GPUs: energy counter, socket power, activity, temperature, power limit (AMD SMI)"
 EXAMPLE = ""
 _NAME = "amdsmi"
 _INSTALL = "install ROCm's amd-smi with its Python binding (package amd-smi-lib)"
@@ -207,6 +208,11 @@ class AmdSmiMeter:
         def activity() -> float:
             return _number(self._call("amdsmi_get_gpu_activity", handle).get("gfx_activity"))
 
+        def power_limit() -> float:
+            cap = _number(self._call("amdsmi_get_power_cap_info", handle).get("power_cap"))
+            watts = cap if cap < _MOST_W else cap * 1e-6  # microwatts but for a host of virtual machines
+            return watts if watts > 0 else math.nan
+
         def temperature() -> float:
             kinds, metrics = self._library.AmdSmiTemperatureType, self._library.AmdSmiTemperatureMetric
             return _number(self._call("amdsmi_get_temp_metric", handle, kinds.JUNCTION, metrics.CURRENT).get("value"))
@@ -216,6 +222,7 @@ class AmdSmiMeter:
             (_power_domain("energy", DomainReading.ENERGY_COUNTER, scale), energy),
             (_power_domain("power", DomainReading.POWER, 1.0), power),
             (_signal("utilisation", "1", 1e-2), activity),
+            (_signal("power_limit", "W", 1.0), power_limit),
         ]
         if hasattr(self._library, "AmdSmiTemperatureType"):
             readings.append((_signal("temperature", "degC", 1.0), temperature))

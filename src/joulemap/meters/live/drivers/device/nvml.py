@@ -1,11 +1,12 @@
-"""NVIDIA GPUs: energy counter, instant and average power, utilisation, clock, temperature, throttling, through NVML.
+"""NVIDIA GPUs: energy counter, instant and average power, utilisation, clock, temperature, throttling, limit (NVML).
 
 A device is one meter. Slices of it (MIG) have no meter of their own: what they draw is inside the whole device, which
 is read once, whichever slice was named. A device without an energy counter (before Volta) gives power. From Ampere on
 (except GA100) the plain power is the mean of the last second, so the instant field is preferred.
 
 References:
-    NVIDIA NVML API reference, nvmlDeviceGetPowerUsage, nvmlDeviceGetTotalEnergyConsumption, nvmlFieldValueEnums;
+    NVIDIA NVML API reference, nvmlDeviceGetPowerUsage, nvmlDeviceGetTotalEnergyConsumption,
+    nvmlDeviceGetEnforcedPowerLimit (the lowest of all limits that hold, milliwatts), nvmlFieldValueEnums;
     FORMATS 4 (reports 19 to 26); METHODS 1.3.
 """
 
@@ -35,7 +36,7 @@ from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress
 
 __all__ = ["EXAMPLE", "SUMMARY", "NvmlMeter", "build_meter", "discover_meters"]
 
-SUMMARY = "NVIDIA GPUs: energy counter, power, utilisation, clock, temperature, throttling (NVML)"
+SUMMARY = "NVIDIA GPUs: energy counter, power, utilisation, clock, temperature, throttling, power limit (NVML)"
 EXAMPLE = ""
 _NAME = "nvml"
 _LIBRARY = "libnvidia-ml.so.1"
@@ -290,6 +291,7 @@ def _list_signals(library: Nvml, device: Any) -> list[_Reading]:
         ("memory_utilisation", "1", 1.0, lambda: share(1)),
         ("sm_clock", "Hz", 1e6, lambda: library.number("nvmlDeviceGetClockInfo", device, _SM_CLOCK)),
         ("temperature", "degC", 1.0, lambda: library.number("nvmlDeviceGetTemperature", device, _GPU_SENSOR)),
+        ("power_limit", "W", 1e-3, lambda: library.number("nvmlDeviceGetEnforcedPowerLimit", device)),
         ("throttled", "1", 1.0, throttled),
         ("throttle_reasons", "bits", 1.0, reasons),
     )

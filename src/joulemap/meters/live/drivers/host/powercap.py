@@ -13,20 +13,24 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from joulemap.meters.live.ground.cpu_facts import CpuFacts
 from joulemap.meters.live.ground.file_meter import FileMeter, Source, Survey, answers
-from joulemap.meters.live.ground.number_file import NumberFile, read_number, read_text
+from joulemap.meters.live.ground.number_file import NumberFile, read_number
 from joulemap.meters.live.ground.options import check_options
 from joulemap.meters.live.ground.rapl import (
     RAPL_DENIED,
     RAPL_LARGEST_W,
     RAPL_UPDATE_S,
+    ZONE_NAME,
+    Zone,
     absence_of_rapl,
+    list_zones,
+    name_zones,
     rapl_boundary,
     rapl_provenance,
+    without_twins,
 )
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
@@ -35,25 +39,10 @@ __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters"]
 SUMMARY = "energy counters of the processor (Linux powercap: Intel and AMD RAPL)"
 EXAMPLE = ""
 _NAME = "powercap"
-_ZONE = re.compile(r"^([a-z][a-z0-9-]*)((?::[0-9a-f]+)+)$")
 _MICROJOULE_J = 1e-6
 _COUNTS = 2**32
 _LIMIT_MARGIN = 4.0
 _UNHIDE = "record on the host, or run the container with --security-opt systempaths=unconfined"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Zone:
-    """A zone folder: its control type, its id (``:0:1``) and its label."""
-
-    kind: str
-    id: str
-    label: str
-    path: Path
-
-    @property
-    def parent(self) -> str:
-        return self.id.rpartition(":")[0]
 
 
 def discover_meters(options: Mapping[str, str] | None) -> tuple[MeterCandidate, ...]:
@@ -85,13 +74,13 @@ def build_meter(address: MeterAddress) -> FileMeter:
 
 def _look(folder: Path, proc: Path) -> Survey:
     cpu = CpuFacts.read(proc)
-    zones = _without_twins(_list_zones(folder))
+    zones = without_twins(list_zones(folder))
     if not zones and _has_hidden_zones(folder):
         return Survey(problem="the counters of the processor are hidden, as containers do by default", fix=_UNHIDE)
     if not zones:
         problem, fix = absence_of_rapl(cpu, _kernel(), "intel_rapl_msr")
         return Survey(problem=problem, fix=fix)
-    names = _name_zones(zones)
+    names = name_zones(zones)
     domains: list[LiveDomain] = []
     sources: list[Source] = []
     denied = False
@@ -111,7 +100,7 @@ def _look(folder: Path, proc: Path) -> Survey:
     return Survey(problem=f"the counters in {folder} give no number")
 
 
-def _describe(zone: _Zone, zones: list[_Zone], names: Mapping[Path, str], cpu: CpuFacts) -> LiveDomain:
+def _describe(zone: Zone, zones: list[Zone], names: Mapping[Path, str], cpu: CpuFacts) -> LiveDomain:
     provenance, source = rapl_provenance(cpu)
     boundary = rapl_boundary(zone.label)
     limit_w = _limit_w(zone, zones)
@@ -134,58 +123,14 @@ def _describe(zone: _Zone, zones: list[_Zone], names: Mapping[Path, str], cpu: C
 def _has_hidden_zones(folder: Path) -> bool:
     """True when zones are named whose files are not there, or may not be seen."""
     try:
-        return any(_ZONE.match(entry.name) for entry in folder.iterdir())
+        return any(ZONE_NAME.match(entry.name) for entry in folder.iterdir())
     except PermissionError:
         return True
     except OSError:
         return False
 
 
-def _list_zones(folder: Path) -> list[_Zone]:
-    # the class folder lists every zone flat; a copied tree may hold only the nested folders
-    found: dict[tuple[str, tuple[int, ...]], _Zone] = {}
-    pending = [folder]
-    while pending:
-        try:
-            entries = sorted(pending.pop().iterdir())
-        except OSError:
-            continue
-        for entry in entries:
-            match = _ZONE.match(entry.name)
-            if match is None:
-                if entry.name.startswith("intel-rapl") and not entry.is_symlink() and entry.is_dir():
-                    pending.append(entry)  # the control type
-                continue
-            key = match[1], tuple(int(part, 16) for part in match[2][1:].split(":"))
-            if key in found or not (entry / "energy_uj").exists():
-                continue
-            label = read_text(entry / "name") or entry.name
-            found[key] = _Zone(kind=match[1], id=match[2], label=label, path=entry)
-            pending.append(entry)
-    return [found[key] for key in sorted(found)]
-
-
-def _without_twins(zones: list[_Zone]) -> list[_Zone]:
-    # the memory-mapped interface shows the package counter of the registers once more
-    own = {zone.label for zone in zones if zone.kind == "intel-rapl"}
-    return [zone for zone in zones if zone.kind == "intel-rapl" or zone.label not in own]
-
-
-def _name_zones(zones: list[_Zone]) -> dict[Path, str]:
-    labels = {(zone.kind, zone.id): zone.label for zone in zones}
-    paths = {}
-    for zone in zones:
-        parts = [zone.label]
-        parent = zone.parent
-        while parent:
-            parts.append(labels.get((zone.kind, parent), parent[1:]))
-            parent = parent.rpartition(":")[0]
-        paths[zone.path] = "/".join(reversed(parts))
-    seen = list(paths.values())
-    return {path: name if seen.count(name) == 1 else f"{name}@{path.name}" for path, name in paths.items()}
-
-
-def _contains(outer: _Zone, inner: _Zone) -> bool:
+def _contains(outer: Zone, inner: Zone) -> bool:
     if outer is inner:
         return False
     if outer.label.startswith("psys"):
@@ -194,13 +139,13 @@ def _contains(outer: _Zone, inner: _Zone) -> bool:
     return below and not inner.label.startswith("dram")  # a package holds its cores, not its memory
 
 
-def _modulus(zone: _Zone) -> float | None:
+def _modulus(zone: Zone) -> float | None:
     # the register holds 32 bits of one energy unit, and the range is its highest value: one unit short of the modulus
     largest = read_number(zone.path / "max_energy_range_uj")
     return None if not largest or largest <= 0 else largest * _COUNTS / (_COUNTS - 1)
 
 
-def _limit_w(zone: _Zone, zones: list[_Zone]) -> float | None:
+def _limit_w(zone: Zone, zones: list[Zone]) -> float | None:
     """Returns the highest power limit that the firmware states for the zone or the package that it belongs to, W."""
     homes = [zone, *(outer for outer in zones if outer.kind == zone.kind and zone.id.startswith(outer.id + ":"))]
     stated = [

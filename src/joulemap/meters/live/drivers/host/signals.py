@@ -1,12 +1,15 @@
-"""What the machine does beside its power: utilisation, clock, temperature, throttling of the processor.
+"""What a processor does beside its power: utilisation, clock, temperature, throttling, and the limits of its power.
 
 References:
     proc(5), /proc/stat; Linux Documentation/admin-guide/pm/cpufreq.rst (scaling_cur_freq, kHz);
+    Documentation/power/powercap/powercap.rst (constraint_X_name, constraint_X_power_limit_uw,
+    constraint_X_time_window_us: everybody may read them);
     ABI/testing/sysfs-class-thermal (millidegrees Celsius); ABI/testing/sysfs-devices-system-cpu (thermal_throttle).
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,16 +19,20 @@ from joulemap.meters.live.ground.cpu_load import CpuLoad
 from joulemap.meters.live.ground.file_meter import FileMeter, Paced, Source, Survey, Transformed, answers
 from joulemap.meters.live.ground.number_file import NumberFile, read_text
 from joulemap.meters.live.ground.options import check_options
+from joulemap.meters.live.ground.rapl import list_zones, name_zones, without_twins
 from joulemap.records.live.domain import DomainReading, LiveDomain, MeterAddress, MeterCandidate
 
 __all__ = ["EXAMPLE", "SUMMARY", "build_meter", "discover_meters"]
 
-SUMMARY = "utilisation, clock, temperature and throttling of the processor (signals, no power)"
+SUMMARY = "utilisation, clock, temperature, throttling and power limits of the processor (signals, no power)"
 EXAMPLE = ""
 _NAME = "host"
 _MOST_FILES = 8
 _EVERY_S = 0.1
 """Sensors behind firmware take milliseconds to read, and the load is counted in ticks of 10 ms."""
+_LIMIT_EVERY_S = 0.5
+"""Reading a limit wakes a processor of its package."""
+_CONSTRAINT = re.compile(r"constraint_(\d+)_power_limit_uw")
 _THERMAL = ("x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc_thermal", "CPU-therm", "cpu")
 
 
@@ -71,9 +78,32 @@ def _look(root: Path, proc: Path) -> Survey:
         source = Paced(Transformed(tuple(NumberFile(path) for path in paths), rule), _EVERY_S)
         if paths and _answers(source):
             found.append((_signal(name, unit, scale, str(paths[0].parent.name)), source))
+    found += _limits(root)
     if not found:
         return Survey(problem=f"{proc}/stat cannot be read and {root} tells no clock or temperature")
     return Survey(domains=tuple(domain for domain, _ in found), sources=tuple(source for _, source in found))
+
+
+def _limits(root: Path) -> list[tuple[LiveDomain, Source]]:
+    """Returns the power limits of every zone and the times over which each holds as a mean.
+
+    The memory-mapped interface limits a package on its own: its zone is no second look at the same limit.
+    """
+    zones = list_zones(root / "class" / "powercap")
+    names = name_zones(without_twins(zones))
+    found: list[tuple[LiveDomain, Source]] = []
+    for zone in zones:
+        numbers = [match[1] for file in zone.path.glob("constraint_*") if (match := _CONSTRAINT.fullmatch(file.name))]
+        kinds = {number: read_text(zone.path / f"constraint_{number}_name") or number for number in sorted(numbers)}
+        home = names.get(zone.path, f"{zone.label}@{zone.path.name}")
+        for number, kind in kinds.items():
+            name = f"{home}/power_limit_{kind}" + (f"_{number}" if list(kinds.values()).count(kind) > 1 else "")
+            for label, unit, file in ((name, "W", "power_limit_uw"), (f"{name}_window", "s", "time_window_us")):
+                source = Paced(NumberFile(zone.path / f"constraint_{number}_{file}"), _LIMIT_EVERY_S)
+                if _answers(source):
+                    domain = _signal(label, unit, 1e-6, zone.path.name, every_s=_LIMIT_EVERY_S)
+                    found.append((domain, source))
+    return found
 
 
 def _answers(source: Source) -> bool:
@@ -97,13 +127,13 @@ def _highest(*numbers: float) -> float:
     return max(numbers)
 
 
-def _signal(name: str, unit: str, scale: float, source: str) -> LiveDomain:
+def _signal(name: str, unit: str, scale: float, source: str, *, every_s: float = _EVERY_S) -> LiveDomain:
     return LiveDomain(
         name=name,
         reading=DomainReading.SIGNAL,
         unit=unit,
         scale=scale,
         provenance=Provenance.MEASURED_SAMPLED,
-        update_period_s=_EVERY_S,
+        update_period_s=every_s,
         source=source,
     )
