@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from joulemap.errors import InputError, SetupError
+from joulemap.runtimes.graphs.onnx_names import spare_suffix
 
 __all__ = ["build_bare_graph", "import_onnx", "name_nodes", "read_graph", "serialise"]
-
-_HIDDEN = "__again"
 
 
 def import_onnx() -> Any:
@@ -26,8 +25,12 @@ def import_onnx() -> Any:
     return onnx
 
 
-def read_graph(path: Path) -> Any:
+def read_graph(path: Path, weights: Path | None = None) -> Any:
     """Returns the ``ModelProto`` of a file.
+
+    Args:
+        path: of the file.
+        weights: folder of the files that hold weights of their own; None for that of the file.
 
     Raises:
         SetupError: ``onnx`` is not installed (``missing-extra``).
@@ -35,7 +38,9 @@ def read_graph(path: Path) -> Any:
     """
     onnx = import_onnx()
     try:
-        model = onnx.load(str(path))
+        model = onnx.load(str(path), load_external_data=weights is None)
+        if weights is not None:
+            onnx.load_external_data_for_model(model, str(weights))
     except (OSError, ValueError, RuntimeError, onnx.onnx_cpp2py_export.checker.ValidationError) as error:
         raise _unreadable(path, error) from error
     except Exception as error:
@@ -77,28 +82,35 @@ def build_bare_graph(model: Any, outputs: Sequence[tuple[str, int, tuple[int, ..
 
     Args:
         model: the real one; not changed.
-        outputs: name, ONNX element type and shape of each output.
+        outputs: name, ONNX element type and shape of each output; one that is an input too is handed on.
     """
     onnx = import_onnx()
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     del bare.graph.node[:]
     del bare.graph.initializer[:]
+    del bare.graph.sparse_initializer[:]
     del bare.graph.value_info[:]
     del bare.graph.output[:]
     bare.graph.name = "bare"
+    hidden, there = spare_suffix(model), {value.name for value in model.graph.input}
     for name, kind, shape in outputs:
-        array = _zeros(onnx, kind, shape)
-        tensor = onnx.numpy_helper.from_array(array, name=f"{name}{_HIDDEN}")
-        bare.graph.initializer.append(tensor)
-        bare.graph.node.append(onnx.helper.make_node("Identity", [f"{name}{_HIDDEN}"], [name], name=f"bare {name}"))
         bare.graph.output.append(onnx.helper.make_tensor_value_info(name, kind, shape))
+        if name in there:
+            continue
+        there.add(name)
+        array = _zeros(onnx, kind, shape)
+        tensor = onnx.numpy_helper.from_array(array, name=f"{name}{hidden}")
+        bare.graph.initializer.append(tensor)
+        bare.graph.node.append(onnx.helper.make_node("Identity", [f"{name}{hidden}"], [name], name=f"bare {name}"))
     return bare
 
 
 def _zeros(onnx: Any, kind: int, shape: tuple[int, ...]) -> Any:
     import numpy as np  # noqa: PLC0415  beside a package that brings it
 
+    if kind == onnx.TensorProto.STRING:
+        return np.full(shape, "", object)
     return np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(kind))
 
 

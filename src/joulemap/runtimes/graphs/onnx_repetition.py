@@ -10,16 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from joulemap.runtimes.graphs.onnx_graph import import_onnx
+from joulemap.runtimes.graphs.onnx_names import names_read, rename_reads, spare_suffix
 from joulemap.runtimes.graphs.repetition import CopyLayout, NodeSize, lay_out_copies
 
 __all__ = ["order_nodes", "repeat_nodes"]
 
-_HIDDEN = "__again"
 _LARGE_B = 4096
 """Smaller constants stay in the nearest cache, and some of them are no weights but shapes and axes."""
-_CHANGED = {"FLOAT": 2, "DOUBLE": 4, "FLOAT16": 1, "INT8": 1, "UINT8": 1}
-"""Types whose values may change, and the bytes of the first one that may: never the exponent."""
+_EXPONENTS = {
+    "FLOAT": ("<u4", 0x7F80_0000, 0xFFFF),
+    "DOUBLE": ("<u8", 0x7FF0_0000_0000_0000, 0xFFFF_FFFF),
+    "FLOAT16": ("<u2", 0x7C00, 0xFF),
+    "BFLOAT16": ("<u2", 0x7F80, 0x7F),
+    "INT8": ("u1", 0, 0xFF),
+    "UINT8": ("u1", 0, 0xFF),
+}
+"""Types whose values may change: how wide they are, the bits of their exponent, and the bits that may change."""
+_SEARCHED = 4096
+"""Values that are looked through for one that may change."""
 
 
 def order_nodes(model: Any, order: Sequence[int]) -> list[int]:
@@ -52,13 +63,15 @@ def repeat_nodes(model: Any, indices: Sequence[int], copies: int, *, outputs_b: 
     """
     held_b = {tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in model.graph.initializer}
     sizes_b = {name: size_b for name, size_b in held_b.items() if size_b >= _LARGE_B}
-    weights = {index: sorted({n for n in model.graph.node[index].input if n in sizes_b}) for index in indices}
+    weights = {index: sorted(names_read(model.graph.node[index]) & sizes_b.keys()) for index in indices}
     sizes = [
         NodeSize(weights_b=sum(sizes_b[name] for name in weights[index]), outputs_b=outputs_b.get(index, 0))
         for index in indices
     ]
     layouts = lay_out_copies(sizes, copies, model_b=sum(sizes_b.values()))
-    writer = _Writer(model=_copy(model), weights={t.name: t for t in model.graph.initializer})
+    writer = _Writer(
+        model=_copy(model), weights={t.name: t for t in model.graph.initializer}, suffix=spare_suffix(model)
+    )
     chosen = dict(zip(indices, layouts, strict=True))
     del writer.model.graph.node[:]
     for index, node in enumerate(model.graph.node):
@@ -78,6 +91,7 @@ def _copy(model: Any) -> Any:
 class _Writer:
     model: Any
     weights: Mapping[str, Any]
+    suffix: str
 
     def repeat(self, node: Any, weights: Sequence[str], layout: CopyLayout, copies: int) -> None:
         """Appends all executions but the node's own, which reads the first set of its weights."""
@@ -85,33 +99,40 @@ class _Writer:
             for name in weights:
                 again = self.model.graph.initializer.add()
                 again.CopyFrom(self.weights[name])
-                again.name = _weight(name, node, turn)
+                again.name = self._weight(name, node, turn)
                 _change(again, turn)
         for copy in range(copies - 1, 0, -1):
             again = self.model.graph.node.add()
             again.CopyFrom(node)
-            again.name = f"{node.name}{_HIDDEN}{copy}"
+            again.name = f"{node.name}{self.suffix}{copy}"
             turn = copy % layout.sets
-            for place, name in enumerate(node.input):
-                if turn and name in weights:
-                    again.input[place] = _weight(name, node, turn)
+            rename_reads(again, {name: self._weight(name, node, turn) for name in weights} if turn else {})
             for place, name in enumerate(node.output):
-                again.output[place] = f"{name}{_HIDDEN}{copy}" if name else ""
+                again.output[place] = f"{name}{self.suffix}{copy}" if name else ""
             for name in filter(None, again.output if layout.read else ()):
                 reader = self.model.graph.node.add()  # reads how large it is, not what it holds
                 reader.op_type, reader.name = "Shape", f"{name} read"
                 reader.input.append(name)
                 reader.output.append(reader.name)
 
+    def _weight(self, name: str, node: Any, turn: int) -> str:
+        return f"{name}{self.suffix}{node.name}_{turn}"
+
 
 def _change(weight: Any, turn: int) -> None:
-    """Changes the first value a little: the runtime packs weights of the same content once, for all who read them."""
-    width_b = _CHANGED.get(import_onnx().TensorProto.DataType.Name(weight.data_type), 0)
-    head = (turn % (1 << 8 * width_b)).to_bytes(width_b, "little")
-    data = bytes(weight.raw_data[:width_b])
-    if len(data) == width_b:
-        weight.raw_data = bytes(a ^ b for a, b in zip(data, head, strict=True)) + weight.raw_data[width_b:]
+    """Changes one value a little: the runtime packs weights of the same content once, for all who read them.
 
-
-def _weight(name: str, node: Any, turn: int) -> str:
-    return f"{name}{_HIDDEN}{node.name}_{turn}"
+    It is one that stays what it is: a zero would become a denormal number, which a core multiplies far more slowly.
+    """
+    told = _EXPONENTS.get(import_onnx().TensorProto.DataType.Name(weight.data_type))
+    if told is None or not weight.raw_data:
+        return
+    kind, exponent, free = told
+    width_b = np.dtype(kind).itemsize
+    data = bytes(weight.raw_data)
+    bits = np.frombuffer(data[: _SEARCHED * width_b], kind)
+    usual = (bits & exponent != 0) & (bits & exponent != exponent) if exponent else np.ones(bits.size, np.bool_)
+    place = int(usual.argmax())
+    value = int(bits[place]) if usual[place] else exponent >> 2 & exponent
+    changed = (value ^ turn & free).to_bytes(width_b, "little")
+    weight.raw_data = data[: place * width_b] + changed + data[(place + 1) * width_b :]

@@ -95,11 +95,15 @@ def list_operators(graph: LiteGraph, shapes: dict[int, tuple[int, ...]]) -> tupl
     kinds = [_operator_name(schema, code) for code in graph.operatorCodes]
     types = [_DTYPES.get(_name(schema.TensorType, tensor.type), "") for tensor in main.tensors]
     operators = []
+    unpacked: dict[int, int] = {}
     for index, operator in enumerate(main.operators):
         reads = [int(t) for t in operator.inputs if t >= 0]
         writes = [int(t) for t in operator.outputs]
         held_b = sum(_WIDTH_B.get(types[t], 0) * int(np.prod(shapes.get(t, (0,)))) for t in {*reads, *writes})
         kind = kinds[operator.opcodeIndex]
+        weights_b = sum(constant_b(graph, t) or unpacked.get(t, 0) for t in set(reads))
+        if kind == "DEQUANTIZE" and weights_b:  # a delegate holds what it gives as a weight
+            unpacked |= {t: 4 * int(np.prod(shapes.get(t, (0,)))) for t in writes}
         operators.append(
             HostOperator(
                 index=index,
@@ -107,7 +111,7 @@ def list_operators(graph: LiteGraph, shapes: dict[int, tuple[int, ...]]) -> tupl
                 name=_text(main.tensors[writes[0]].name) if writes else "",
                 macs=count_macs(kind, [shapes.get(t, ()) for t in reads], [shapes.get(t, ()) for t in writes]),
                 bytes=held_b,
-                weights_b=sum(constant_b(graph, t) for t in set(reads)),
+                weights_b=weights_b,
                 dtype=types[reads[0]] if reads else "",
             )
         )

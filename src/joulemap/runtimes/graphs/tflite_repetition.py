@@ -112,7 +112,8 @@ class _Writer:
 
     def repeat(self, operator: Any, layout: CopyLayout, copies: int) -> None:
         """Appends all executions but the operator's own, which reads the first set of its weights."""
-        sets = [operator.inputs, *(self._own_weights(operator.inputs) for _ in range(1, layout.sets))]
+        weights = [operator.inputs, *(self._own_weights(operator.inputs) for _ in range(1, layout.sets))]
+        sets = [self._own_state(inputs) for inputs in weights]
         for number in range(copies - 1, 0, -1):
             again = copy.copy(operator)
             again.inputs = sets[number % layout.sets]
@@ -120,6 +121,11 @@ class _Writer:
             self.operators.append(again)
             for written in again.outputs.tolist():
                 self.outputs.append(self.slice(written) if layout.read else written)
+
+    def _own_state(self, inputs: Any) -> Any:
+        """Returns the inputs with other tensors for those that the operator writes to."""
+        places = map(int, inputs)
+        return np.array([self._again(p) if p >= 0 and self.tensors[p].isVariable else p for p in places], np.int32)
 
     def _own_weights(self, inputs: Any) -> Any:
         places = []

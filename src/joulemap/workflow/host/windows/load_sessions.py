@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -59,10 +59,11 @@ class LoadSessions:
                 message = f"operators {_names(load.operators)} cannot be repeated: {error.message}"
                 doubt = Finding(slug="operators_modelled", severity=Severity.WARNING, message=message)
                 self.findings = (*self.findings, doubt)
-        bare = session.bare()
-        if bare is not None:
-            bare.close()
-            self._add(BARE, lambda: session.bare() or session.again())
+        with suppress(InputError):  # the gap is what the operators leave, then
+            bare = session.bare()
+            if bare is not None:
+                bare.close()
+                self._add(BARE, lambda: session.bare() or session.again())
 
     @property
     def loads(self) -> tuple[Load, ...]:
