@@ -181,7 +181,9 @@ class LiteSession:
         """Returns a session with the operators executed ``copies`` times."""
         places = {o.provider for o in self._operators}
         sliced = frozenset(o.index for o in self._operators if o.provider == "xnnpack" or len(places) == 1)
-        return self._derive(pack_repeated(self._graph, operators, copies, shapes=self._shapes, sliced=sliced))
+        session = self._derive(pack_repeated(self._graph, operators, copies, shapes=self._shapes, sliced=sliced))
+        session.run(1)  # a delegate refuses what it cannot do no earlier
+        return session
 
     def bare(self) -> LiteSession | None:
         """Returns a session without operators."""

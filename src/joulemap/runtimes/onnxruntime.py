@@ -44,6 +44,7 @@ from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 
 __all__ = ["OnnxRuntime"]
 
+_Builder = Callable[[], Any]
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _NUMPY = {"float": "float32", "double": "float64"}
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
@@ -117,15 +118,20 @@ class _Setup:
             options.profile_file_prefix = profile
         given = str(model) if isinstance(model, Path) else model
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its errors there, where our result goes
-            return _guarded(lambda: ort.InferenceSession(given, options, providers=list(self.providers)))
+            opened = _guarded(lambda: ort.InferenceSession(given, options, providers=list(self.providers)))
+        if isinstance(model, bytes):
+            opened._model_bytes = None  # noqa: SLF001  it would hold them, for a fallback, as long as it lives
+        return opened
 
 
 class OnnxRuntimeSession:
     """One loaded model; implements ``runtimes.base.RuntimeSession``. Inputs are fed before anything else."""
 
-    def __init__(self, path: Path, setup: _Setup, stamp: Stamp, *, graph: Any = None, derived: bool = False) -> None:
+    def __init__(
+        self, path: Path, setup: _Setup, stamp: Stamp, *, build: _Builder | None = None, derived: bool = False
+    ) -> None:
         self._path, self._setup, self._stamp = path, setup, stamp
-        self._graph = graph  # optimised ModelProto with nodes named by position; None to run the file itself
+        self._build = build  # gives the optimised ModelProto with nodes named by position; None to run the file itself
         self._call: Callable[[], object] | None = None
         self._feed: dict[str, NDArray[np.generic]] = {}
         self._operators: tuple[HostOperator, ...] = ()
@@ -134,6 +140,11 @@ class OnnxRuntimeSession:
         self._derived = derived
         self._expected: Sequence[Any] | None = None  # of the model as it is; None where each run has another one
         self._session = setup.open(self._source())
+
+    @property
+    def _graph(self) -> Any:
+        """The graph; made anew where it differs from the model's, since it would take as much memory as the session."""
+        return None if self._build is None else self._build()
 
     @property
     def model(self) -> HostModel:
@@ -146,7 +157,7 @@ class OnnxRuntimeSession:
             inputs=tuple(map(_tensor, self._session.get_inputs())),
             outputs=tuple(map(_tensor, self._session.get_outputs())),
             operators=self._operators,
-            constants_b=_constants_b(self._graph) if self._graph is not None else size_b,
+            constants_b=size_b if self._build is None else _constants_b(self._build()),
             runtime=f"onnxruntime {_import().__version__}",
         )
 
@@ -172,9 +183,9 @@ class OnnxRuntimeSession:
         return answer
 
     def _source(self) -> bytes | Path:
-        if self._graph is None:
+        if self._build is None:
             return self._path
-        data = serialise(self._graph)
+        data = serialise(self._build())
         if data is None:
             raise InputError(
                 f"{self._path.name}: is too large to be held in one piece", hint="", slug="model-unsupported"
@@ -187,7 +198,7 @@ class OnnxRuntimeSession:
         with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
             graph, names = self._optimised(Path(folder), answer)
         if graph is not None:
-            self._graph = graph
+            self._build = lambda: graph
             self._session = self._setup.open(self._source())
             self._bind()
             first, second = self.answer(), self.answer()
@@ -264,25 +275,24 @@ class OnnxRuntimeSession:
 
     def again(self) -> OnnxRuntimeSession:
         """Returns another session of the same graph, or of the file where there is none."""
-        return self._derive(self._graph)
+        return self._derive(self._build)
 
     def repeated(self, operators: Sequence[int], copies: int) -> OnnxRuntimeSession:
         """Returns a session with the operators executed ``copies`` times; refuses where that changes the answer."""
         nodes = [self._nodes[k] for k in operators]
-        graph = repeat_nodes(self._graph, nodes, copies, outputs_b=self._outputs_b)
-        other = self._derive(graph)
-        if self._expected is not None and not _are_alike(
-            self._expected, other.answer()
-        ):  # a kernel that writes to its input
-            other.close()
+        other = self._derive(functools.partial(repeat_nodes, self._graph, nodes, copies, outputs_b=self._outputs_b))
+        answer = other.answer()
+        if self._expected is not None and not _are_alike(self._expected, answer):
+            other.close()  # one of its kernels writes to what it reads
             raise InputError(f"{self._path.name}: then answers otherwise", hint="", slug="model-unsupported")
         return other
 
     def bare(self) -> OnnxRuntimeSession | None:
         """Returns a session that only hands inputs over and constant outputs back; None without a graph."""
-        if self._graph is None:
+        graph = self._graph
+        if graph is None:
             return None
-        kinds = {value.name: value.type.tensor_type.elem_type for value in self._graph.graph.output}
+        kinds = {value.name: value.type.tensor_type.elem_type for value in graph.graph.output}
         if not all(kinds.values()):
             return None  # a sequence or a map: no constant can stand for it
         answer = self.answer()
@@ -290,16 +300,16 @@ class OnnxRuntimeSession:
             (value.name, kinds[value.name], np.asarray(array).shape)
             for value, array in zip(self._session.get_outputs(), answer, strict=True)
         ]
-        return self._derive(build_bare_graph(self._graph, described))
+        return self._derive(functools.partial(build_bare_graph, graph, described))
 
-    def _derive(self, graph: Any) -> OnnxRuntimeSession:
-        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, graph=graph, derived=True)
+    def _derive(self, build: _Builder | None) -> OnnxRuntimeSession:
+        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, build=build, derived=True)
         other.feed(self._feed)
         return other
 
     def close(self) -> None:
         """Releases the model."""
-        self._session = self._call = self._graph = self._expected = None
+        self._session = self._call = self._build = self._expected = None
         self._feed = {}
 
 

@@ -111,9 +111,9 @@ def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: Pr
     for k in sorted(session.repeatable):
         try:
             other = session.repeated((k,), _TRIAL_COPIES)
+            other.run(max(count // 10, 2))
         except InputError:
             continue
-        other.run(max(count // 10, 2))
         for trial in range(_TRIALS):  # the model as it is right beside it: a neighbour's load then meets both
             alone_s = float(np.median(session.run(count)))
             more_s = float(np.median(other.run(max(count // 2, 5))))
