@@ -14,12 +14,14 @@ import pytest
 from joulemap.cli.main import run
 from joulemap.errors import InputError
 from joulemap.firmware.engines.aot.tflite.writer import ModelWriter
-from joulemap.records.host.request import SessionRequest
+from joulemap.records.host.request import HostRequest, SessionRequest
 from joulemap.runtimes.graphs.outputs import is_alike
 from joulemap.runtimes.litert import LiteSession
-from joulemap.runtimes.onnxruntime import OnnxRuntimeSession
+from joulemap.runtimes.onnxruntime import OnnxRuntime, OnnxRuntimeSession
 from joulemap.runtimes.registry import choose_runtime
 from joulemap.workflow.host.inputs import build_inputs
+from joulemap.workflow.host.profile_host import profile_host
+from joulemap.workflow.host.services import open_services
 
 FLOAT, STRING, INT64, BF16 = 1, 8, 7, 16
 WIDE = 64
@@ -333,3 +335,40 @@ def test_weights_that_a_delegate_unpacks_are_counted_and_what_it_leaves_out_is_n
     document = json.loads(capsys.readouterr().out)
     assert [layer["resolution"] for layer in document["layers"]] == ["time_share", "in_place"]
     assert "operator_times_missing" in {finding["slug"] for finding in document["findings"]}
+
+
+class _Failing(OnnxRuntime):
+    """Its sessions of repeated operators open once: the second opening is refused."""
+
+    opened: dict[tuple[int, ...], int]
+
+    def open(self, request: SessionRequest, stamp: Any) -> Any:
+        session = super().open(request, stamp)
+        self.opened, make = {}, session.repeated
+
+        def repeated(operators: Any, copies: int) -> Any:
+            load = (*operators, copies)
+            self.opened[load] = self.opened.get(load, 0) + 1
+            if self.opened[load] > 1:
+                raise InputError("no memory left", hint="", slug="model-unsupported")
+            return make(operators, copies)
+
+        session.repeated = repeated
+        return session
+
+
+def test_a_session_that_does_not_open_again_ends_the_run_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = write_onnx(tmp_path, [node("MatMul", ["x", "w"], ["y"])], [told("y")], {"w": floats(WIDE, WIDE)})
+    asked = HostRequest(
+        session=SessionRequest(model=path, threads=1), meters=("simulated",), window_s=0.3, repeats=2, warm_up_s=0.5
+    )
+    runtime = _Failing()
+    with pytest.raises(InputError, match="no memory left"):
+        profile_host(asked, tmp_path / "odd.jm", services=lambda given: (runtime, open_services(given)[1]))
+    assert max(runtime.opened.values()) == 2
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["odd.onnx", "temporary"]
+    assert not list((tmp_path / "temporary").iterdir())
