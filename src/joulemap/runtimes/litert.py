@@ -21,7 +21,6 @@ from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
 from joulemap.runtimes.graphs.feeding import check_arrays, refuse_precision, timed_runs
-from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 from joulemap.runtimes.graphs.tflite_graph import (
     LiteGraph,
     can_repeat,
@@ -33,6 +32,8 @@ from joulemap.runtimes.graphs.tflite_repetition import pack_bare, pack_repeated
 
 __all__ = ["LiteRuntime"]
 
+_IN_PLACE_ERROR = 0.03
+"""A limit from the models of ``benchmarks/bench_in_place.py``."""
 _PRECISIONS = ("fp32", "fp16", "int8")
 _PROVIDERS = ("xnnpack", "builtin")
 
@@ -47,7 +48,7 @@ class LiteRuntime:
         profiles=False,
         repeats=True,
         precisions=_PRECISIONS,
-        in_place_error=IN_PLACE_ERROR,
+        in_place_error=_IN_PLACE_ERROR,
         providers=_PROVIDERS,
     )
 

@@ -40,11 +40,12 @@ from joulemap.runtimes.graphs.onnx_repetition import order_nodes, repeat_nodes
 from joulemap.runtimes.graphs.onnx_weights import Weights
 from joulemap.runtimes.graphs.operator_runs import operator_runs
 from joulemap.runtimes.graphs.outputs import is_alike
-from joulemap.runtimes.graphs.repetition import IN_PLACE_ERROR
 
 __all__ = ["OnnxRuntime"]
 
 _Builder = Callable[[], Any]
+_IN_PLACE_ERROR = 0.05
+"""A limit from the models of ``benchmarks/bench_in_place.py``."""
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _NUMPY = {"float": "float32", "double": "float64"}
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
@@ -60,7 +61,7 @@ class OnnxRuntime:
         profiles=True,
         repeats=True,
         precisions=_PRECISIONS,
-        in_place_error=IN_PLACE_ERROR,
+        in_place_error=_IN_PLACE_ERROR,
         providers=tuple(_PROVIDERS),
     )
 

@@ -95,6 +95,31 @@ def test_parts_gap_and_modelled_rows_say_what_they_are(sound: Accounted) -> None
     assert sound.account.reconciliation.time_closure == pytest.approx(0.0, abs=0.01)
 
 
+@pytest.mark.parametrize("with_gap", [True, False])
+def test_an_operator_that_nothing_repeats_is_no_doubt_of_the_others(sound: Accounted, with_gap: bool) -> None:
+    """What parts and gap leave is its energy, and not what they miss."""
+    lone = next(load for load in sound.loads if len(load.operators) == 1)
+    kept = tuple(w for w in sound.windows if w.load != lone and (with_gap or w.load.kind is not LoadKind.BARE))
+    fields = {name: getattr(sound, name) for name in Recorded.__dataclass_fields__}
+    done = attribute_energy(Recorded(**(fields | {"windows": kept, "findings": ()})))
+    assert done.account is not None
+    assert sound.account is not None
+    assert done.account.closure is None
+    assert done.account.reconciliation.time_closure is None
+    assert not {"closure_failed"} & {f.slug for f in done.findings}
+    (index,) = lone.operators
+    rows, before = done.account.account.layers, sound.account.account.layers
+    assert str(rows[index].resolution) == "time_share"
+    for row, old in zip(rows, before, strict=True):
+        if row.index != index and isinstance(row.energy_j, Estimate) and isinstance(old.energy_j, Estimate):
+            assert row.energy_j.value == pytest.approx(old.energy_j.value, rel=1e-9)
+            assert row.energy_j.expanded < 1.5 * old.energy_j.expanded
+    gap, true_gap = done.account.account.gap.energy_j, sound.account.account.gap.energy_j
+    assert isinstance(gap, Estimate)
+    assert isinstance(true_gap, Estimate)
+    assert gap.value < true_gap.value + rows[index].duration_s * 25.0 / 10
+
+
 def trace(name: str, boundary: Boundary, power_w: float, *, start_ns: int = 0, n: int = 100) -> EnergyTrace:
     kernel = SensorKernel(kind=KernelKind.COUNTER, window_s=0.01)
     channel = Channel(name=name, boundary=boundary, provenance=Provenance.MEASURED_COUNTER, kernel=kernel)

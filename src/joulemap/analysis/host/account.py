@@ -256,7 +256,7 @@ def _peak(base: Sequence[WindowEnergy], measured: Measured) -> Quantity:
 
 
 def _closure(fit: HostFit, idle_w: float | None, figure: _Figures) -> EnergyClosure | None:
-    if not fit.parts:
+    if not fit.complete:
         return None
     rest_w = idle_w or 0.0
     operators_j = math.fsum(p.energy_j for p in fit.parts)
@@ -277,7 +277,7 @@ def _closure(fit: HostFit, idle_w: float | None, figure: _Figures) -> EnergyClos
 
 def _reconcile(times: OperatorTimes, fit: HostFit) -> Reconciliation:
     profiled_s = float(times.latency_s.mean()) if times.latency_s.size else None
-    summed_s = math.fsum(p.duration_s for p in fit.parts) + fit.gap_s if fit.parts else None
+    summed_s = math.fsum(p.duration_s for p in fit.parts) + fit.gap_s if fit.complete else None
     return Reconciliation(
         source=str(times.source),
         unprofiled_s=fit.base_s,

@@ -78,6 +78,7 @@ class HostFit:
         gap_s: the same, s.
         gap_terms: of gap_j, J.
         gap_measured: by windows without operators; else it is what is left.
+        complete: every operator is in a part, so that parts and gap must add up to the model.
         closure_j: parts and gap less base_j, J.
         closure_terms: of closure_j, J.
         overhead: relative excess of the profiled latency; None without a profiled session.
@@ -95,6 +96,7 @@ class HostFit:
     closure_j: float
     closure_terms: tuple[Term, ...]
     overhead: float | None
+    complete: bool = False
     findings: tuple[Finding, ...] = field(default=())
 
 
@@ -146,13 +148,17 @@ def fit_parts(
     left = slope_weights(energy.loads, list(columns))
     left[0] -= 1.0  # parts less the whole
     open_j, open_s = energy.combine(left), time.combine(left)
+    told = {k for part in parts for k in part.operators}
+    complete = len(told) == times.duration_s.shape[1]
     if bare:
         gap_j, gap_s, gap_terms = _gap(bare, limits)
+    elif not complete:  # what is left is not the gap alone
+        gap_j, gap_s, gap_terms = _gap_by_time(times, whole, base_s, idle_w)
     else:
         gap_j, gap_s = -open_j.value, max(-open_s.value, 0.0)
         gap_terms = (*open_j.terms(), *limits.terms(gap_j, gap_s))
     in_place = limit_std(in_place_error)
-    perturbed = _perturbation(open_s, gap_s, base_s, in_place)
+    perturbed = _perturbation(open_s, gap_s, base_s, in_place) if complete else 0.0
     closure_j = open_j.value + gap_j
     closure_terms = (
         *open_j.terms(),
@@ -160,7 +166,7 @@ def fit_parts(
         *(t for t in limits.terms(closure_j, 0.0) if t.name == "gain"),
         Term(name="in place", std=in_place * abs(open_j.value + whole.value)),
     )
-    if bare:
+    if bare and complete:
         findings = (*findings, *_doubt(closure_j, closure_terms, whole.value))
     return HostFit(
         base_j=whole.value,
@@ -171,6 +177,7 @@ def fit_parts(
         gap_s=gap_s,
         gap_terms=gap_terms,
         gap_measured=bool(bare),
+        complete=complete,
         closure_j=closure_j,
         closure_terms=closure_terms,
         overhead=overhead,

@@ -16,11 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["IN_PLACE_ERROR", "Caches", "CopyLayout", "NodeSize", "lay_out_copies", "read_caches", "spare_weights_b"]
+__all__ = ["Caches", "CopyLayout", "NodeSize", "lay_out_copies", "read_caches", "spare_weights_b"]
 
-IN_PLACE_ERROR = 0.03
-"""Half-width of what a copy so laid out costs more or less than its operator within the model, relative: a limit from
-the models of ``benchmarks/bench_in_place.py``."""
 _KEPT_B = 256 << 10
 """Copies that write less than this together stay in a near cache (L2 of current cores: 0.25..2 MiB)."""
 _READ_B = 16 << 10

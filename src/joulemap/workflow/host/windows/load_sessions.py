@@ -63,7 +63,7 @@ class LoadSessions:
             bare = session.bare()
             if bare is not None:
                 bare.close()
-                self._add(BARE, lambda: session.bare() or session.again())
+                self._add(BARE, partial(_bare, session))
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -113,6 +113,12 @@ class LoadSessions:
         context = self._context
         most = math.ceil(2.0 * context.plan.window_s / context.latency_s)  # the model may never have settled
         session.run(max(min(context.warm_up.cut, most), _WARM))
+
+
+def _bare(session: RuntimeSession) -> RuntimeSession:
+    opened = session.bare()
+    assert opened is not None  # it was there a moment ago
+    return opened
 
 
 def lead_s(context: Planned) -> float:
