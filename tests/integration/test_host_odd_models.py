@@ -294,8 +294,6 @@ def lite_answers(session: LiteSession, count: int) -> list[Any]:
 
 
 def test_copies_have_a_state_of_their_own(tmp_path: Path) -> None:
-    pytest.importorskip("ai_edge_litert")
-
     def build(writer: Any) -> None:
         x, state, y = (
             writer.tensor(name, shape, "FLOAT32") for name, shape in (("x", (1, 32)), ("s", (1, 128)), ("y", (1, 16)))
@@ -319,8 +317,6 @@ def test_copies_have_a_state_of_their_own(tmp_path: Path) -> None:
 def test_weights_that_a_delegate_unpacks_are_counted_and_what_it_leaves_out_is_no_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("ai_edge_litert")
-
     def build(writer: Any) -> None:
         x = writer.input(writer.tensor("x", (1, WIDE), "FLOAT32"))
         half = writer.tensor("h", (WIDE, WIDE), "FLOAT16", data=floats(WIDE, WIDE).astype(np.float16))

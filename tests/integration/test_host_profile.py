@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from joulemap.errors import InputError, SetupError, UsageError
@@ -31,7 +33,6 @@ LIGHT = Path("backend/test/data/light")
 
 
 def light_model(name: str) -> Path:
-    onnx = pytest.importorskip("onnx")
     path = Path(onnx.__file__).parent / LIGHT / f"{name}.onnx"
     if not path.is_file():
         pytest.skip(f"this onnx package has no {name}")
@@ -39,9 +40,6 @@ def light_model(name: str) -> Path:
 
 
 def made_model(name: str, folder: Path) -> Path:
-    pytest.importorskip("onnx")
-    import importlib.util
-
     spec = importlib.util.spec_from_file_location("make_onnx", ROOT / "examples" / "make_onnx.py")
     assert spec is not None
     assert spec.loader is not None
@@ -53,7 +51,6 @@ def made_model(name: str, folder: Path) -> Path:
 
 
 def shared_model(name: str) -> Path:
-    pytest.importorskip("ai_edge_litert")
     path = SHARED / f"{name}.tflite"
     if not path.is_file():
         pytest.skip(f"{name}.tflite is not beside the repository")
@@ -62,10 +59,8 @@ def shared_model(name: str) -> Path:
 
 def find_model(name: str, folder: Path) -> Path:
     if name in ("attention", "lstm"):
-        pytest.importorskip("onnxruntime")
         return made_model(name, folder)
     if name.startswith("light_"):
-        pytest.importorskip("onnxruntime")
         return light_model(name)
     return shared_model(name)
 
@@ -249,8 +244,6 @@ def test_the_terminal_says_what_was_measured(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, flags: list[str], code: int, slug: str) -> None:
-    pytest.importorskip("onnx")
-    pytest.importorskip("onnxruntime")
     (tmp_path / "m.onnx").write_bytes(b"nothing")
     called = call("profile", tmp_path / "m.onnx", *flags, "-o", tmp_path / "x.jm", "--json")
     assert called.code == code, called.err

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import RuntimeSession
+from joulemap.runtimes.onnxruntime import OnnxRuntime, OnnxRuntimeSession
 from joulemap.workflow.host.inputs import build_inputs
-
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime")
-
-from joulemap.runtimes.onnxruntime import OnnxRuntime, OnnxRuntimeSession  # noqa: E402  after the packages it needs
 
 WIDTH = 256
 SHAPE = [WIDTH // 2, 2 * WIDTH]

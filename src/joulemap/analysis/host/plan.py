@@ -118,10 +118,9 @@ def plan_loads(
         room: for weights; None for as much as wanted.
     """
     known = [k for k in range(shares.size) if k in repeatable and np.isfinite(shares[k])]
-    known.sort(key=lambda k: -shares[k])
     if most < 1 or not known:
         return ()
-
+    known.sort(key=lambda k: -shares[k])
     alone = [k for k in known if shares[k] >= LEAST_SHARE][: most if len(known) <= most else most - 1]
     rest = sorted(set(known) - set(alone))
 

@@ -22,7 +22,7 @@ _KEPT_B = 256 << 10
 """Copies that write less than this together stay in a near cache (L2 of current cores: 0.25..2 MiB)."""
 _READ_B = 16 << 10
 """An operator that writes less runs for little longer than the one that would read it (0.2 us)."""
-_USUAL = {2: 1 << 20, 3: 32 << 20}
+_USUAL_NEAR_B, _USUAL_LAST_B = 1 << 20, 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,6 @@ def read_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Ca
     References:
         Linux Documentation/ABI/testing/sysfs-devices-system-cpu (cache/index*/level, size).
     """
-    found = dict(_USUAL)
     told: dict[int, int] = {}
     for entry in folder.glob("index*"):
         try:
@@ -129,7 +128,6 @@ def read_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Ca
             told[level] = max(told.get(level, 0), int(size.removesuffix("K")) << 10)
         except (OSError, ValueError):
             continue
-    found.update({level: told[level] for level in (2, 3) if level in told})
-    if told and max(told) > 1:
-        found[3] = told[max(told)]
-    return Caches(near_b=found[2] // 2, last_b=max(found[3] // 4, found[2] // 2))
+    level = max(told, default=0)
+    near_b, last_b = told.get(2, _USUAL_NEAR_B), told[level] if level > 1 else _USUAL_LAST_B
+    return Caches(near_b=near_b // 2, last_b=max(last_b // 4, near_b // 2))

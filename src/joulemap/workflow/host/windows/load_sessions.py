@@ -98,10 +98,14 @@ class LoadSessions:
         started_ns = clock.now_ns()
         opened = make()
         took_s = (clock.now_ns() - started_ns) * 1e-9
-        self._warm(opened)
-        count = max(math.ceil(window_s / max(settle(opened, lead_s(self._context)), 1e-7)), 1)
         held_b = self._context.room.graph_b(load)
         kept = took_s > window_s and self._kept_b + held_b <= self._context.room.all_b
+        try:
+            self._warm(opened)
+            count = max(math.ceil(window_s / max(settle(opened, lead_s(self._context)), 1e-7)), 1)
+        except BaseException:
+            opened.close()
+            raise
         if kept:
             self._kept_b += held_b
         else:

@@ -33,11 +33,14 @@ def plan_windows(context: Timed) -> Planned:
     room = find_room(session, shares * context.latency_s)
     loads = plan_loads(shares, session.repeatable, most=request.operators, room=room)
     findings = []
-    if len(loads) < len(plan_loads(shares, session.repeatable, most=request.operators)):
+    wanted = plan_loads(shares, session.repeatable, most=request.operators)
+    if len(loads) < len(wanted):
         message = f"a repeated graph holds {room.model_b / 2**20:.0f} MiB of weights and more: {len(loads)} loads fit"
         findings.append(Finding(slug="repetition_limited", severity=Severity.INFO, message=message))
     if not loads:
         why = "as asked" if request.operators == 0 else f"{context.runtime.traits.name} repeats none of them here"
+        if wanted:
+            why = "no repeated graph fits into memory"
         message = f"no operator is measured by itself ({why}): their energies are shares of the time, modelled"
         findings.append(Finding(slug="operators_modelled", severity=Severity.WARNING, message=message))
     total_s = request.repeats * ((len(loads) + 2) * plan.window_s + plan.idle_s)
@@ -46,7 +49,7 @@ def plan_windows(context: Timed) -> Planned:
             phase=Phase.POWER,
             name="windows_planned",
             message=f"{request.repeats} blocks of {len(loads) + 2} windows of {plan.window_s:.3g} s ({plan.reason}),"
-            f" {total_s:.0f} s in all",
+            f" {total_s:.0f} s of windows",
             details={"window_s": plan.window_s, "reason": plan.reason, "loads": len(loads), "repeats": request.repeats},
             checkpoint=True,
         )
