@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.records.host.campaign import OperatorTimes
+from joulemap.records.host.campaign import EXACT, InPlaceError, OperatorTimes
 from joulemap.records.host.model import HostModel
 from joulemap.records.host.request import SessionRequest
 
@@ -35,8 +35,7 @@ class RuntimeTraits:
         precisions: that can be asked for; empty when the model's own is all there is.
         providers: that can be asked for; empty when there is no choice.
         simulated: nothing is executed: times and energies are invented from declared figures.
-        in_place_error: half-width of what an operator repeated in place costs more or less than within its model,
-            relative; 0.0 when it is the same by construction.
+        in_place_error: of operators that are repeated.
     """
 
     name: str
@@ -47,7 +46,7 @@ class RuntimeTraits:
     precisions: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     simulated: bool = False
-    in_place_error: float = 0.0
+    in_place_error: InPlaceError = EXACT
 
 
 class RuntimeSession(Protocol):

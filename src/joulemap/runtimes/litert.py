@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.errors import InputError, UsageError
+from joulemap.records.host.campaign import InPlaceError
 from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
@@ -32,8 +33,8 @@ from joulemap.runtimes.graphs.tflite_repetition import pack_bare, pack_repeated
 
 __all__ = ["LiteRuntime"]
 
-_IN_PLACE_ERROR = 0.03
-"""A limit from the models of ``benchmarks/bench_in_place.py``."""
+_IN_PLACE_ERROR = InPlaceError(relative=0.03, absolute_s=15e-9)
+"""Limits from the models of ``benchmarks/bench_in_place.py``; every copy writes an output of the model more."""
 _PRECISIONS = ("fp32", "fp16", "int8")
 _PROVIDERS = ("xnnpack", "builtin")
 

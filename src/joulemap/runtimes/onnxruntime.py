@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from joulemap.errors import InputError, SetupError, UsageError
 from joulemap.formats.base import ReadOptions
 from joulemap.formats.timelines.onnxruntime_profile import OnnxRuntimeProfileReader
-from joulemap.records.host.campaign import OperatorTimes, TimeSource
+from joulemap.records.host.campaign import InPlaceError, OperatorTimes, TimeSource
 from joulemap.records.host.model import HostModel, HostOperator, HostTensor
 from joulemap.records.host.request import SessionRequest
 from joulemap.runtimes.base import Arrays, RuntimeTraits, Stamp
@@ -44,7 +44,7 @@ from joulemap.runtimes.graphs.outputs import is_alike
 __all__ = ["OnnxRuntime"]
 
 _Builder = Callable[[], Any]
-_IN_PLACE_ERROR = 0.05
+_IN_PLACE_ERROR = InPlaceError(relative=0.05)
 """A limit from the models of ``benchmarks/bench_in_place.py``."""
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _NUMPY = {"float": "float32", "double": "float64"}

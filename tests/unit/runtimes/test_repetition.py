@@ -45,7 +45,10 @@ def test_copies_of_several_operators_have_weights_of_their_own_or_half_of_them(
     cache_b: int, copies: int, sets: int
 ) -> None:
     layouts = lay_out_copies(
-        [size(MIB), size(), size(3 * MIB)], copies, model_b=7 * MIB, caches=Caches(near_b=KIB, last_b=cache_b)
+        [size(MIB), size(), size(3 * MIB)],
+        copies,
+        model_b=7 * MIB,
+        caches=Caches(near_b=KIB, last_b=cache_b, whole_b=4 * cache_b),
     )
     assert [layout.sets for layout in layouts] == [sets, 1, sets]
 
@@ -67,7 +70,7 @@ def test_copies_are_read_where_they_would_fill_a_near_cache() -> None:
     ],
 )
 def test_copies_read_as_much_as_leaves_the_model_in_its_cache(model_b: int, spare_b: int, fast_b: int) -> None:
-    caches = Caches(near_b=512 * KIB, last_b=8 * MIB)
+    caches = Caches(near_b=512 * KIB, last_b=8 * MIB, whole_b=32 * MIB)
     assert spare_weights_b(model_b, caches) == spare_b
     assert spare_weights_b(model_b, caches, fast=True) == fast_b
 
@@ -83,14 +86,16 @@ def write_caches(folder: Path, *told: tuple[int, str]) -> Path:
 
 def test_half_of_the_near_cache_and_a_quarter_of_the_last_one_count(tmp_path: Path) -> None:
     folder = write_caches(tmp_path, (1, "48K"), (1, "32K"), (2, "2048K"), (3, "32768K"))
-    assert read_caches(folder) == Caches(near_b=MIB, last_b=8 * MIB)
+    assert read_caches(folder) == Caches(near_b=MIB, last_b=8 * MIB, whole_b=32 * MIB)
 
 
 def test_a_machine_without_a_third_level_has_its_second_as_the_last(tmp_path: Path) -> None:
-    assert read_caches(write_caches(tmp_path, (1, "64K"), (2, "512K"))) == Caches(near_b=256 * KIB, last_b=256 * KIB)
+    assert read_caches(write_caches(tmp_path, (1, "64K"), (2, "512K"))) == Caches(
+        near_b=256 * KIB, last_b=256 * KIB, whole_b=512 * KIB
+    )
 
 
 def test_caches_that_the_system_does_not_tell_are_taken_for_usual_ones(tmp_path: Path) -> None:
-    usual = Caches(near_b=512 * KIB, last_b=8 * MIB)
+    usual = Caches(near_b=512 * KIB, last_b=8 * MIB, whole_b=32 * MIB)
     assert read_caches(tmp_path / "none") == usual
     assert read_caches(write_caches(tmp_path, (3, "much"))) == usual

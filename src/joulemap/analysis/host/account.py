@@ -24,7 +24,7 @@ from joulemap.estimate import Boundary, Estimate, Provenance, Quantity, Unavaila
 from joulemap.records.energy import BudgetLine, EnergyAccount, EnergyGroup, GapEnergy, LayerEnergy, Resolution
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.account import EnergyClosure, HostAccount, Reconciliation
-from joulemap.records.host.campaign import LoadKind, OperatorTimes
+from joulemap.records.host.campaign import EXACT, InPlaceError, LoadKind, OperatorTimes
 from joulemap.units import format_duration
 
 __all__ = ["Measured", "account_host"]
@@ -45,7 +45,7 @@ class Measured:
         windows: with their energies, of whole blocks only.
         times: of operators.
         limits: declared by the meter.
-        in_place_error: half-width of what an operator costs more or less when it is repeated in place, relative.
+        in_place_error: of operators that were repeated.
         provenance: of the samples.
         boundary: what was measured.
         time_provenance: of the latencies.
@@ -61,7 +61,7 @@ class Measured:
     time_provenance: Provenance
     ops_per_inference: int
     sample_period_s: float
-    in_place_error: float = 0.0
+    in_place_error: InPlaceError = EXACT
 
 
 def account_host(measured: Measured) -> HostAccount:
@@ -170,7 +170,9 @@ def _apart(durations_s: Floats, fit: HostFit) -> tuple[Finding, ...]:
 def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: float | None) -> tuple[Quantity, ...]:
     """Returns each operator's part of the energy by time alone.
 
-    Nothing says what power an operator has: it is taken as anywhere between idle and as much above the mean.
+    Nothing says what power an operator has: it is taken as anywhere between idle and as much above the mean. Nor are
+    its time and its share the same in a profiled inference, or where operators were timed by repetition, which changes
+    what caches hold: what all of it is off by is a limit for each.
     """
     known = np.isfinite(durations_s)
     total_s = float(durations_s[known].sum())
@@ -178,6 +180,7 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
         return tuple(Unavailable(reason="time_unknown") for _ in durations_s)
     held_j = fit.base_j - fit.gap_j
     mean_w = fit.base_j / fit.base_s
+    off = fit.overhead if fit.overhead is not None else (total_s + fit.gap_s) / fit.base_s - 1.0
     unsure_j = math.hypot(*(t.std for t in (*fit.base_terms, *fit.gap_terms) if t.name in {"noise", "repeats"}))
     reach_w = mean_w - idle_w if idle_w is not None and idle_w < mean_w else mean_w
     provenance = weakest([Provenance.MODELLED, measured.provenance])
@@ -190,7 +193,7 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
         share = float(duration_s) / total_s
         value_j = held_j * share
         power = Term(name="power", std=limit_std(reach_w * float(duration_s)), rectangular=True)
-        clock = Term(name="perturbation", std=abs(value_j) * limit_std(abs(fit.overhead or 0.0)))
+        clock = Term(name="perturbation", std=abs(value_j) * limit_std(abs(off)))
         noise = Term(name="noise", std=unsure_j * share)  # of what operators hold at all: the whole less the gap
         terms = [power, clock, noise]
         figures.append(estimate(value_j, terms, provenance=provenance, boundary=measured.boundary, monte_carlo=draws))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from joulemap.analysis.host.repetition import BlockedLoads, Combination, slope_w
 from joulemap.analysis.host.window_energy import WindowEnergy
 from joulemap.analysis.intervals.uncertainty import Term, combine, limit_std, mean_term
 from joulemap.records.finding import Finding, Severity
-from joulemap.records.host.campaign import BASE, Load, LoadKind, OperatorTimes, TimeSource
+from joulemap.records.host.campaign import BASE, EXACT, InPlaceError, Load, LoadKind, OperatorTimes, TimeSource
 
 __all__ = ["HostFit", "MeterLimits", "PartEnergy", "fit_parts"]
 
@@ -106,7 +106,7 @@ def fit_parts(
     limits: MeterLimits,
     *,
     idle_w: float | None,
-    in_place_error: float = 0.0,
+    in_place_error: InPlaceError = EXACT,
 ) -> HostFit:
     """Returns the energies of model, parts and gap.
 
@@ -115,7 +115,7 @@ def fit_parts(
         times: of operators in another session.
         limits: declared by the meter.
         idle_w: idle power, W; None when it is not known.
-        in_place_error: half-width of what an operator costs more or less when it is repeated in place, relative.
+        in_place_error: of operators that were repeated.
 
     Raises:
         ValueError: fewer than two blocks.
@@ -157,14 +157,24 @@ def fit_parts(
     else:
         gap_j, gap_s = -open_j.value, max(-open_s.value, 0.0)
         gap_terms = (*open_j.terms(), *limits.terms(gap_j, gap_s))
-    in_place = limit_std(in_place_error)
-    perturbed = _perturbation(open_s, gap_s, base_s, in_place) if complete else 0.0
+    told_s = limit_std(in_place_error.half_width(base_s, executions=len(told)))
+    perturbed = _perturbation(open_s, gap_s, base_s, told_s) if complete else 0.0
+
+    def in_place(value_j: float, executions: int) -> Term:
+        half_j = in_place_error.half_width(value_j, executions=executions, per_s=whole.value / base_s)
+        return Term(name="in place", std=limit_std(half_j))
+
+    def widened(part: PartEnergy) -> PartEnergy:
+        missed = Term(name="perturbation", std=abs(part.energy_j) * perturbed)
+        added = (in_place(part.energy_j, len(part.operators)), missed)
+        return replace(part, terms=(*part.terms, *(term for term in added if term.std)))
+
     closure_j = open_j.value + gap_j
     closure_terms = (
         *open_j.terms(),
         *(t for t in gap_terms if t.name in {"noise", "repeats"} and bare),
         *(t for t in limits.terms(closure_j, 0.0) if t.name == "gain"),
-        Term(name="in place", std=in_place * abs(open_j.value + whole.value)),
+        in_place(open_j.value + whole.value, len(told)),
     )
     if bare and complete:
         findings = (*findings, *_doubt(closure_j, closure_terms, whole.value))
@@ -172,7 +182,7 @@ def fit_parts(
         base_j=whole.value,
         base_s=base_s,
         base_terms=(*whole.terms(), *limits.terms(whole.value, base_s)),
-        parts=tuple(_widen(part, {"in place": in_place, "perturbation": perturbed}) for part in parts),
+        parts=tuple(map(widened, parts)),
         gap_j=gap_j,
         gap_s=gap_s,
         gap_terms=gap_terms,
@@ -252,14 +262,14 @@ def _half_width(part: PartEnergy) -> float:
     return combine(part.terms).expanded / part.energy_j if part.energy_j > 0 else math.inf
 
 
-def _perturbation(open_s: Combination, gap_s: float, base_s: float, in_place: float) -> float:
+def _perturbation(open_s: Combination, gap_s: float, base_s: float, in_place_s: float) -> float:
     """Returns the relative standard uncertainty for repeated operators that take other times than single ones.
 
     Their times and the gap should add up to the latency. What they miss beyond noise and the declared error of
     repetition is a limit for each of them; that the parts close is judged without it.
     """
     missed_s = open_s.value + gap_s
-    expected_s = _REAL * math.hypot(open_s.std, in_place * base_s)
+    expected_s = _REAL * math.hypot(open_s.std, in_place_s)
     return limit_std(math.sqrt(max(missed_s**2 - expected_s**2, 0.0)) / base_s)
 
 
@@ -277,12 +287,6 @@ def _own_perturbation(lasted: Combination, operators: Sequence[int], times: Oper
     off_s = float(passes_s.mean()) * min(1.0, base_s / profiled_s) - lasted.value
     real_s2 = max(off_s**2 - (_REAL * noise_s) ** 2 - watched_s**2, 0.0)
     return limit_std(math.sqrt(real_s2) / lasted.value)
-
-
-def _widen(part: PartEnergy, limits: Mapping[str, float]) -> PartEnergy:
-    """Returns the part with terms of relative standard uncertainties."""
-    added = (Term(name=name, std=abs(part.energy_j) * std) for name, std in limits.items() if std)
-    return replace(part, terms=(*part.terms, *added))
 
 
 def _scatter(energy: BlockedLoads) -> tuple[Finding, ...]:

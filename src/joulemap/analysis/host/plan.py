@@ -81,6 +81,8 @@ class WeightRoom:
         fast: operators that read their weights so fast that it matters which cache holds them.
         fast_b: for the copies of a load with one of these.
         all_b: for all graphs that are held at one time.
+        cached: operators that read their weights as fast as only caches give them: copies change what these hold, so
+            they are not to be repeated.
     """
 
     model_b: int
@@ -89,6 +91,7 @@ class WeightRoom:
     all_b: int
     fast: frozenset[int] = frozenset()
     fast_b: int = 0
+    cached: frozenset[int] = frozenset()
 
     def copies(self, operators: Sequence[int]) -> int:
         """Returns how many more executions of the operators there is room for."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from joulemap.records.finding import Finding
 
-__all__ = ["BARE", "BASE", "Load", "LoadKind", "LoadWindow", "OperatorTimes", "TimeSource"]
+__all__ = ["BARE", "BASE", "EXACT", "InPlaceError", "Load", "LoadKind", "LoadWindow", "OperatorTimes", "TimeSource"]
 
 
 class LoadKind(StrEnum):
@@ -80,6 +80,33 @@ class LoadWindow:
     def duration_s(self) -> float:
         """Length, s."""
         return (self.end_ns - self.start_ns) * 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlaceError:
+    """What an operator repeated in place may cost more or less than within its model.
+
+    Args:
+        relative: half-width.
+        absolute_s: half-width for each execution, s: what a runtime does for a copy and not for the operator.
+    """
+
+    relative: float = 0.0
+    absolute_s: float = 0.0
+
+    def half_width(self, value: float, *, executions: int, per_s: float = 1.0) -> float:
+        """Returns the half-width of a time or an energy.
+
+        Args:
+            value: s or J.
+            executions: of operators in it.
+            per_s: 1.0 for a time; power for an energy, W.
+        """
+        return self.relative * abs(value) + self.absolute_s * executions * per_s
+
+
+EXACT = InPlaceError()
+"""It costs the same by construction."""
 
 
 class TimeSource(StrEnum):

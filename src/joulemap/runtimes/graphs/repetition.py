@@ -58,10 +58,12 @@ class Caches:
     Args:
         near_b: half of a core's own cache (L2), bytes.
         last_b: a quarter of the last level, bytes: others on the machine, or beside a virtual one, share it.
+        whole_b: the last level, bytes: a model that is larger is read from memory.
     """
 
     near_b: int
     last_b: int
+    whole_b: int
 
 
 def lay_out_copies(
@@ -130,4 +132,4 @@ def read_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Ca
             continue
     level = max(told, default=0)
     near_b, last_b = told.get(2, _USUAL_NEAR_B), told[level] if level > 1 else _USUAL_LAST_B
-    return Caches(near_b=near_b // 2, last_b=max(last_b // 4, near_b // 2))
+    return Caches(near_b=near_b // 2, last_b=max(last_b // 4, near_b // 2), whole_b=max(last_b, near_b))

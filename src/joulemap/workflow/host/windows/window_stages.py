@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from joulemap.analysis.host.plan import plan_loads, plan_window
+from joulemap.analysis.host.plan import WeightRoom, plan_loads, plan_window
 from joulemap.firmware.stages.seeds import named_stream
 from joulemap.records.finding import Finding, Severity
 from joulemap.records.host.campaign import BASE, Load, LoadKind, LoadWindow
@@ -31,18 +33,7 @@ def plan_windows(context: Timed) -> Planned:
     )
     shares = operator_shares(context.times)
     room = find_room(session, shares * context.latency_s)
-    loads = plan_loads(shares, session.repeatable, most=request.operators, room=room)
-    findings = []
-    wanted = plan_loads(shares, session.repeatable, most=request.operators)
-    if len(loads) < len(wanted):
-        message = f"a repeated graph holds {room.model_b / 2**20:.0f} MiB of weights and more: {len(loads)} loads fit"
-        findings.append(Finding(slug="repetition_limited", severity=Severity.INFO, message=message))
-    if not loads:
-        why = "as asked" if request.operators == 0 else f"{context.runtime.traits.name} repeats none of them here"
-        if wanted:
-            why = "no repeated graph fits into memory"
-        message = f"no operator is measured by itself ({why}): their energies are shares of the time, modelled"
-        findings.append(Finding(slug="operators_modelled", severity=Severity.WARNING, message=message))
+    loads = plan_loads(shares, session.repeatable - room.cached, most=request.operators, room=room)
     total_s = request.repeats * ((len(loads) + 2) * plan.window_s + plan.idle_s)
     context.progress(
         ProgressUpdate(
@@ -54,7 +45,36 @@ def plan_windows(context: Timed) -> Planned:
             checkpoint=True,
         )
     )
-    return grow(context, Planned, plan=plan, room=room, loads=loads, findings=tuple(findings))
+    return grow(context, Planned, plan=plan, room=room, loads=loads, findings=_doubt_loads(context, room, loads))
+
+
+def _doubt_loads(context: Timed, room: WeightRoom, loads: Sequence[Load]) -> tuple[Finding, ...]:
+    """Returns why operators are not measured by themselves."""
+    most, shares, repeatable = context.request.operators, operator_shares(context.times), context.session.repeatable
+    if not most:
+        return (_modelled("no operator is measured by itself, as asked"),)
+    findings = []
+    wanted = plan_loads(shares, repeatable - room.cached, most=most)
+    cached = repeatable & room.cached
+    if cached:
+        findings.append(
+            _modelled(
+                f"{len(cached)} of {shares.size} operators read weights as fast as only a cache gives them, and copies"
+                " would change what it holds: not repeated"
+            )
+        )
+    elif not wanted:
+        findings.append(_modelled(f"{context.runtime.traits.name} repeats no operator of this model"))
+    if len(loads) < len(wanted):
+        message = f"a repeated graph holds {room.model_b / 2**20:.0f} MiB of weights and more: {len(loads)} loads fit"
+        severity = Severity.INFO if loads else Severity.WARNING
+        findings.append(Finding(slug="repetition_limited", severity=severity, message=message))
+    return tuple(findings)
+
+
+def _modelled(why: str) -> Finding:
+    message = f"{why}; their energies are shares of the time, modelled"
+    return Finding(slug="operators_modelled", severity=Severity.WARNING, message=message)
 
 
 def measure_windows(context: Planned) -> Recorded:
