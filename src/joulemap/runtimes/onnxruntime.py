@@ -12,7 +12,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,7 @@ class OnnxRuntime:
 class _Setup:
     threads: int | None
     providers: tuple[str, ...]
+    reuse: bool = True  # values may take over the memory of others, where the runtime plans it so
 
     def open(self, model: bytes | Path, *, save: Path | None = None, profile: str = "", ordered: bool = True) -> Any:
         """Opens a file, which the runtime optimises, or the bytes of a graph, which runs as it is.
@@ -106,6 +107,7 @@ class _Setup:
         ort = _import()
         options = ort.SessionOptions()
         options.log_severity_level = 3
+        options.enable_mem_reuse = self.reuse
         if self.threads is not None:
             options.intra_op_num_threads = self.threads
         if isinstance(model, bytes):
@@ -281,7 +283,8 @@ class OnnxRuntimeSession:
     def repeated(self, operators: Sequence[int], copies: int) -> OnnxRuntimeSession:
         """Returns a session with the operators executed ``copies`` times; refuses where that changes the answer."""
         nodes = [self._nodes[k] for k in operators]
-        other = self._derive(functools.partial(repeat_nodes, self._graph, nodes, copies, outputs_b=self._outputs_b))
+        build = functools.partial(repeat_nodes, self._graph, nodes, copies, outputs_b=self._outputs_b)
+        other = self._derive(build, reuse=False)  # a plan for many copies takes memory that is farther away
         answer = other.answer()
         if self._expected is not None and not _are_alike(self._expected, answer):
             other.close()  # one of its kernels writes to what it reads
@@ -303,8 +306,9 @@ class OnnxRuntimeSession:
         ]
         return self._derive(functools.partial(build_bare_graph, graph, described))
 
-    def _derive(self, build: _Builder | None) -> OnnxRuntimeSession:
-        other = OnnxRuntimeSession(self._path, self._setup, self._stamp, build=build, derived=True)
+    def _derive(self, build: _Builder | None, *, reuse: bool = True) -> OnnxRuntimeSession:
+        setup = replace(self._setup, reuse=reuse)
+        other = OnnxRuntimeSession(self._path, setup, self._stamp, build=build, derived=True)
         other.feed(self._feed)
         return other
 

@@ -18,45 +18,41 @@ from joulemap.runtimes.graphs.repetition import (
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def size(weights_b: int = 0, outputs_b: int = 0) -> NodeSize:
-    return NodeSize(weights_b=weights_b, outputs_b=outputs_b)
+def size(weights_b: int = 0, unread_b: int = 0) -> NodeSize:
+    return NodeSize(weights_b=weights_b, unread_b=unread_b)
+
+
+CACHES = Caches(near_b=512 * KIB, last_b=8 * MIB, whole_b=32 * MIB)
 
 
 @pytest.mark.parametrize(
-    ("weights_b", "copies", "sets"),
+    ("model_b", "weights_b", "copies", "sets"),
     [
-        (2 * MIB, 10, 4),  # a model of 7 MiB is read once between two uses of a set
-        (2 * MIB, 3, 3),
-        (7 * MIB, 10, 1),
-        (0, 10, 1),
+        (20 * MIB, 5 * MIB, 10, 4),  # from memory: as much is read between two uses of a set as in the model
+        (20 * MIB, 5 * MIB, 3, 3),
+        (20 * MIB, 20 * MIB, 10, 1),
+        (20 * MIB, 0, 10, 1),
+        (7 * MIB, 256 * KIB, 20, 8),  # from the last cache: 2 MiB leave nothing in the one before
+        (7 * MIB, 5 * MIB, 20, 1),
+        (MIB, 256 * KIB, 20, 4),
+        (400 * KIB, 32 * KIB, 20, 4),  # from the near cache: 128 KiB leave nothing in the first
+        (100 * KIB, 50 * KIB, 20, 2),
     ],
 )
-def test_a_lone_operator_takes_turns_with_as_many_weights_as_the_model_has(
-    weights_b: int, copies: int, sets: int
+def test_executions_take_turns_with_as_many_weights_as_leave_the_nearer_cache(
+    model_b: int, weights_b: int, copies: int, sets: int
 ) -> None:
-    (layout,) = lay_out_copies([size(weights_b)], copies, model_b=7 * MIB)
-    assert layout.sets == sets
-
-
-@pytest.mark.parametrize(
-    ("cache_b", "copies", "sets"), [(6 * MIB, 5, 5), (8 * MIB, 5, 3), (8 * MIB, 3, 2), (8 * MIB, 2, 2)]
-)
-def test_copies_of_several_operators_have_weights_of_their_own_or_half_of_them(
-    cache_b: int, copies: int, sets: int
-) -> None:
-    layouts = lay_out_copies(
-        [size(MIB), size(), size(3 * MIB)],
-        copies,
-        model_b=7 * MIB,
-        caches=Caches(near_b=KIB, last_b=cache_b, whole_b=4 * cache_b),
+    assert lay_out_copies([size(weights_b)], copies, model_b=model_b, caches=CACHES)[0].sets == sets
+    halves = lay_out_copies(
+        [size(weights_b // 2), size(), size(weights_b // 2)], copies, model_b=model_b, caches=CACHES
     )
-    assert [layout.sets for layout in layouts] == [sets, 1, sets]
+    assert [layout.sets for layout in halves] == [sets, 1, sets]  # of a pass: together
 
 
 def test_copies_are_read_where_they_would_fill_a_near_cache() -> None:
-    assert lay_out_copies([size(outputs_b=64 * KIB)], 4, model_b=0) == (CopyLayout(sets=1, read=False),)  # 192 KiB
-    assert lay_out_copies([size(outputs_b=64 * KIB)], 6, model_b=0) == (CopyLayout(sets=1, read=True),)
-    many = [size(outputs_b=200 * KIB), size(outputs_b=4 * KIB), size()]
+    assert lay_out_copies([size(unread_b=64 * KIB)], 4, model_b=0) == (CopyLayout(sets=1, read=False),)  # 192 KiB
+    assert lay_out_copies([size(unread_b=64 * KIB)], 6, model_b=0) == (CopyLayout(sets=1, read=True),)
+    many = [size(unread_b=200 * KIB), size(unread_b=4 * KIB), size()]
     assert [layout.read for layout in lay_out_copies(many, 3, model_b=0)] == [True, False, False]
 
 
@@ -70,9 +66,8 @@ def test_copies_are_read_where_they_would_fill_a_near_cache() -> None:
     ],
 )
 def test_copies_read_as_much_as_leaves_the_model_in_its_cache(model_b: int, spare_b: int, fast_b: int) -> None:
-    caches = Caches(near_b=512 * KIB, last_b=8 * MIB, whole_b=32 * MIB)
-    assert spare_weights_b(model_b, caches) == spare_b
-    assert spare_weights_b(model_b, caches, fast=True) == fast_b
+    assert spare_weights_b(model_b, CACHES) == spare_b
+    assert spare_weights_b(model_b, CACHES, fast=True) == fast_b
 
 
 def write_caches(folder: Path, *told: tuple[int, str]) -> Path:

@@ -149,10 +149,11 @@ def _durations(times: OperatorTimes, latency_s: float) -> Floats:
     """Returns (operators,) s of one unprofiled inference; NaN where nothing is known.
 
     A profiled inference that takes longer is scaled down: what the profiler adds is taken as spread over all of it.
+    Medians: while another program had the core, whichever operator waited for it took no energy of its own.
     """
-    means_s = times.duration_s.mean(axis=0) if times.duration_s.size else np.empty(0)
-    profiled_s = float(times.latency_s.mean()) if times.latency_s.size else latency_s
-    return np.asarray(means_s * min(1.0, latency_s / profiled_s), np.float64)
+    usual_s = np.median(times.duration_s, axis=0) if times.duration_s.size else np.empty(0)
+    profiled_s = float(np.median(times.latency_s)) if times.latency_s.size else latency_s
+    return np.asarray(usual_s * min(1.0, latency_s / profiled_s), np.float64)
 
 
 def _apart(durations_s: Floats, fit: HostFit) -> tuple[Finding, ...]:
@@ -279,7 +280,7 @@ def _closure(fit: HostFit, idle_w: float | None, figure: _Figures) -> EnergyClos
 
 
 def _reconcile(times: OperatorTimes, fit: HostFit) -> Reconciliation:
-    profiled_s = float(times.latency_s.mean()) if times.latency_s.size else None
+    profiled_s = float(np.median(times.latency_s)) if times.latency_s.size else None
     summed_s = math.fsum(p.duration_s for p in fit.parts) + fit.gap_s if fit.complete else None
     return Reconciliation(
         source=str(times.source),

@@ -53,7 +53,7 @@ def order_nodes(model: Any, order: Sequence[int]) -> list[int]:
 
 
 def repeat_nodes(model: Any, indices: Sequence[int], copies: int, *, outputs_b: Mapping[int, int]) -> Any:
-    """Returns a model in which the nodes run ``copies`` times, each copy right before the node itself.
+    """Returns a model in which the nodes run ``copies`` times: one right before itself, several in passes at the end.
 
     Args:
         model: not changed; its nodes are in order of execution.
@@ -63,21 +63,36 @@ def repeat_nodes(model: Any, indices: Sequence[int], copies: int, *, outputs_b: 
     """
     held_b = {tensor.name: len(tensor.raw_data) or tensor.ByteSize() for tensor in model.graph.initializer}
     sizes_b = {name: size_b for name, size_b in held_b.items() if size_b >= _LARGE_B}
-    weights = {index: sorted(names_read(model.graph.node[index]) & sizes_b.keys()) for index in indices}
+    chosen = {index: model.graph.node[index] for index in sorted(indices)}
+    written = {name for node in chosen.values() for name in node.output if name}
+    read = written & set().union(*map(names_read, chosen.values())) if len(chosen) > 1 else set()
+    weights = {index: sorted(names_read(node) & sizes_b.keys()) for index, node in chosen.items()}
     sizes = [
-        NodeSize(weights_b=sum(sizes_b[name] for name in weights[index]), outputs_b=outputs_b.get(index, 0))
-        for index in indices
+        NodeSize(
+            weights_b=sum(sizes_b[name] for name in weights[index]),
+            unread_b=0 if read.issuperset(filter(None, node.output)) else outputs_b.get(index, 0),
+        )
+        for index, node in chosen.items()
     ]
     layouts = lay_out_copies(sizes, copies, model_b=sum(sizes_b.values()))
     writer = _Writer(
-        model=_copy(model), weights={t.name: t for t in model.graph.initializer}, suffix=spare_suffix(model)
+        model=_copy(model),
+        weights={t.name: t for t in model.graph.initializer},
+        suffix=spare_suffix(model),
+        read=frozenset(read),
     )
-    chosen = dict(zip(indices, layouts, strict=True))
-    del writer.model.graph.node[:]
-    for index, node in enumerate(model.graph.node):
-        if index in chosen:
-            writer.repeat(node, weights[index], chosen[index], copies)
-        writer.model.graph.node.add().CopyFrom(node)
+    repeated = [
+        _Repeated(node=chosen[k], weights=weights[k], layout=one) for k, one in zip(chosen, layouts, strict=True)
+    ]
+    for one in repeated:
+        writer.add_weights(one)
+    (first, *_), end = chosen, len(model.graph.node)
+    place = first if len(chosen) == 1 else end
+    del writer.model.graph.node[place:]
+    for number in range(1, copies):
+        for one in repeated:
+            writer.repeat(one, number)
+    writer.model.graph.node.extend(model.graph.node[place:])
     return writer.model
 
 
@@ -88,35 +103,48 @@ def _copy(model: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Repeated:
+    node: Any
+    weights: Sequence[str]
+    layout: CopyLayout
+
+    def weight(self, name: str, suffix: str, turn: int) -> str:
+        return f"{name}{suffix}{self.node.name}_{turn}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
     model: Any
     weights: Mapping[str, Any]
     suffix: str
+    read: frozenset[str]
 
-    def repeat(self, node: Any, weights: Sequence[str], layout: CopyLayout, copies: int) -> None:
-        """Appends all executions but the node's own, which reads the first set of its weights."""
-        for turn in range(1, layout.sets):
-            for name in weights:
+    def add_weights(self, one: _Repeated) -> None:
+        """Adds all sets of weights but the first, which is the model's own."""
+        for turn in range(1, one.layout.sets):
+            for name in one.weights:
                 again = self.model.graph.initializer.add()
                 again.CopyFrom(self.weights[name])
-                again.name = self._weight(name, node, turn)
+                again.name = one.weight(name, self.suffix, turn)
                 _change(again, turn)
-        for copy in range(copies - 1, 0, -1):
-            again = self.model.graph.node.add()
-            again.CopyFrom(node)
-            again.name = f"{node.name}{self.suffix}{copy}"
-            turn = copy % layout.sets
-            rename_reads(again, {name: self._weight(name, node, turn) for name in weights} if turn else {})
-            for place, name in enumerate(node.output):
-                again.output[place] = f"{name}{self.suffix}{copy}" if name else ""
-            for name in filter(None, again.output if layout.read else ()):
-                reader = self.model.graph.node.add()  # reads how large it is, not what it holds
-                reader.op_type, reader.name = "Shape", f"{name} read"
-                reader.input.append(name)
-                reader.output.append(reader.name)
 
-    def _weight(self, name: str, node: Any, turn: int) -> str:
-        return f"{name}{self.suffix}{node.name}_{turn}"
+    def repeat(self, one: _Repeated, number: int) -> None:
+        """Appends an execution, on what the executions of the same number before it wrote."""
+        again = self.model.graph.node.add()
+        again.CopyFrom(one.node)
+        again.name = f"{one.node.name}{self.suffix}{number}"
+        turn = number % one.layout.sets
+        names = {name: f"{name}{self.suffix}{number}" for name in self.read}
+        if turn:
+            names |= {name: one.weight(name, self.suffix, turn) for name in one.weights}
+        rename_reads(again, names)
+        for place, name in enumerate(one.node.output):
+            again.output[place] = f"{name}{self.suffix}{number}" if name else ""
+            if name and name not in self.read and one.layout.read:
+                reader = self.model.graph.node.add()  # reads how large it is, not what it holds
+                reader.op_type, reader.name = "Shape", f"{again.output[place]} read"
+                reader.input.append(again.output[place])
+                reader.output.append(reader.name)
 
 
 def _change(weight: Any, turn: int) -> None:

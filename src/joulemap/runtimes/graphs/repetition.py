@@ -1,12 +1,15 @@
-"""How operators are executed several times in place, so that a copy costs what its operator costs within the model.
+"""How operators are executed several times, so that a copy costs what its operator costs within the model.
 
-A copy right before its operator reads the same inputs, and nothing reads what it writes. Two things would still make it
-cheaper or dearer than the operator, and a layout sees to both:
+Copies of one operator run right before it, in place, and read the same inputs. Several operators run once more in a
+pass, in their order and each on what the one before it wrote, one pass after the other once the model is through: so
+they find activations and weights where they find them in the model. Two things would still make a copy cheaper or
+dearer than its operator, and a layout sees to both:
 
-* Weights that a copy has just read lie in a near cache. The executions of an operator take turns with several sets of
-  its weights, so many that as much is read between two uses of one set as in an inference of the model.
+* Weights that a copy has just read lie in a nearer cache. Executions take turns with several sets of weights, so many
+  that a set has left that cache when it is read again; and no more, since the sets together would push the model out of
+  the cache that it lies in.
 * What nothing reads stays until the inference ends: each copy would write to memory of its own, which no near cache
-  holds. An operator that costs next to nothing reads each copy, and the next copy finds the same memory free.
+  holds. An operator that costs next to nothing reads it, and the next copy finds the same memory free.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ __all__ = ["Caches", "CopyLayout", "NodeSize", "lay_out_copies", "read_caches", 
 
 _KEPT_B = 256 << 10
 """Copies that write less than this together stay in a near cache (L2 of current cores: 0.25..2 MiB)."""
+_LEFT_FIRST_B = 128 << 10
+"""So much read in between leaves nothing in the first level (32..64 KiB; 128 KiB of some)."""
 _READ_B = 16 << 10
 """An operator that writes less runs for little longer than the one that would read it (0.2 us)."""
 _USUAL_NEAR_B, _USUAL_LAST_B = 1 << 20, 32 << 20
@@ -31,11 +36,11 @@ class NodeSize:
 
     Args:
         weights_b: constants that it reads, bytes.
-        outputs_b: bytes that it writes; 0 where they are no tensors, or not known.
+        unread_b: bytes that a copy writes and no other copy reads; 0 where they are no tensors, or not known.
     """
 
     weights_b: int
-    outputs_b: int
+    unread_b: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class CopyLayout:
 
     Args:
         sets: of its weights, which its executions take turns with, >= 1.
-        read: something reads each copy, so that its memory is free again.
+        read: something reads what nothing else does of each copy, so that its memory is free again.
     """
 
     sets: int
@@ -71,29 +76,27 @@ def lay_out_copies(
 ) -> tuple[CopyLayout, ...]:
     """Returns the layout of each node of a load.
 
-    The copies of several nodes cannot be as far apart as in the model. Where the model is larger than the cache each
-    has a set of weights of its own, and all come from memory, as they do there. Else weights of their own would be
-    farther away than in the model, and shared ones nearer: half of the copies have the one, half the other.
-
     Args:
         nodes: that are executed ``copies`` times each.
         copies: executions, >= 2.
         model_b: weights of the whole model, bytes.
         caches: None to ask this machine.
     """
-    larger = model_b > (read_caches() if caches is None else caches).last_b
-    kept_b = (copies - 1) * sum(node.outputs_b for node in nodes)
-
-    def sets(own_b: int) -> int:
-        if not own_b:
-            return 1
-        if len(nodes) == 1:
-            return min(copies, math.ceil(model_b / own_b))
-        return copies if larger else (copies + 2) // 2
-
+    apart_b = _apart_b(model_b, read_caches() if caches is None else caches)
+    own_b = sum(node.weights_b for node in nodes)
+    sets = min(copies, max(1, math.floor(apart_b / own_b + 0.5))) if own_b else 1
+    kept_b = (copies - 1) * sum(node.unread_b for node in nodes)
     return tuple(
-        CopyLayout(sets=sets(node.weights_b), read=kept_b > _KEPT_B and node.outputs_b >= _READ_B) for node in nodes
+        CopyLayout(sets=sets if node.weights_b else 1, read=kept_b > _KEPT_B and node.unread_b >= _READ_B)
+        for node in nodes
     )
+
+
+def _apart_b(model_b: int, caches: Caches) -> int:
+    """Returns how much is read between two uses of a set of weights, so that it lies where the model's own lie."""
+    if model_b <= caches.near_b:
+        return min(model_b, _LEFT_FIRST_B)
+    return min(model_b, 4 * caches.near_b) if model_b <= caches.last_b else model_b
 
 
 def spare_weights_b(model_b: int, caches: Caches | None = None, *, fast: bool = False) -> int:

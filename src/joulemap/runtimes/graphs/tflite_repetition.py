@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ def pack_repeated(
     shapes: Mapping[int, tuple[int, ...]],
     sliced: frozenset[int],
 ) -> bytes:
-    """Returns a model in which the operators are there ``copies`` times, each copy right before the operator itself.
+    """Returns a model in which the operators are there ``copies`` times: one right before itself, several in passes.
 
     Args:
         graph: not changed.
@@ -42,13 +43,20 @@ def pack_repeated(
     """
     writer = _Writer.of(graph, shapes)
     main = graph.subgraphs[0]
-    sizes = [writer.size(main.operators[index], sliced=index in sliced) for index in indices]
+    chosen = {index: main.operators[index] for index in sorted(indices)}
+    written = {int(t) for operator in chosen.values() for t in operator.outputs}
+    read = written.intersection(int(t) for operator in chosen.values() for t in operator.inputs)
+    sizes = [writer.size(operator, read, sliced=index in sliced) for index, operator in chosen.items()]
     layouts = lay_out_copies(sizes, copies, model_b=writer.model_b())
-    chosen = dict(zip(indices, layouts, strict=True))
-    for index, operator in enumerate(main.operators):
-        if index in chosen:
-            writer.repeat(operator, chosen[index], copies)
-        writer.operators.append(operator)
+    repeated = [
+        _Repeated(operator=operator, sets=writer.sets(operator, layout), layout=layout)
+        for operator, layout in zip(chosen.values(), layouts, strict=True)
+    ]
+    place = min(chosen) if len(chosen) == 1 else len(main.operators)
+    writer.operators.extend(main.operators[:place])
+    for number in range(1, copies):
+        writer.repeat(repeated, read, number)
+    writer.operators.extend(main.operators[place:])
     return writer.pack()
 
 
@@ -66,6 +74,13 @@ def pack_bare(graph: LiteGraph, *, shapes: Mapping[int, tuple[int, ...]], delega
     first = next((t for t in inputs if writer.can_slice(t)), None) if delegated else None
     writer.outputs[:] = inputs if first is None else [writer.slice(first)]
     return writer.pack()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repeated:
+    operator: Any
+    sets: Sequence[Any]
+    layout: CopyLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +111,12 @@ class _Writer:
     def model_b(self) -> int:
         return sum(0 if buffer.data is None else len(buffer.data) for buffer in self.graph.buffers)
 
-    def size(self, operator: Any, *, sliced: bool) -> NodeSize:
+    def size(self, operator: Any, read: AbstractSet[int], *, sliced: bool) -> NodeSize:
         weights_b = sum(constant_b(self.graph, t) for t in {int(t) for t in operator.inputs if t >= 0})
-        places = [int(t) for t in operator.outputs]
+        places = [int(t) for t in operator.outputs if int(t) not in read]
         known = sliced and all(map(self.can_slice, places))
-        outputs_b = sum(_WIDTHS_B.get(self._type(t), 1) * int(np.prod(self.shapes[t])) for t in places) if known else 0
-        return NodeSize(weights_b=weights_b, outputs_b=outputs_b)
+        unread_b = sum(_WIDTHS_B.get(self._type(t), 1) * int(np.prod(self.shapes[t])) for t in places) if known else 0
+        return NodeSize(weights_b=weights_b, unread_b=unread_b)
 
     def can_slice(self, tensor: int) -> bool:
         return self._type(tensor) in _SLICED and len(self.shapes.get(tensor, ())) > 0
@@ -110,17 +125,24 @@ class _Writer:
         number = self.tensors[tensor].type
         return next((k for k, v in vars(self.schema.TensorType).items() if v == number and k.isupper()), "")
 
-    def repeat(self, operator: Any, layout: CopyLayout, copies: int) -> None:
-        """Appends all executions but the operator's own, which reads the first set of its weights."""
+    def sets(self, operator: Any, layout: CopyLayout) -> list[Any]:
+        """Returns what executions of the operator read in turn: the first set of weights is the operator's own."""
         weights = [operator.inputs, *(self._own_weights(operator.inputs) for _ in range(1, layout.sets))]
-        sets = [self._own_state(inputs) for inputs in weights]
-        for number in range(copies - 1, 0, -1):
-            again = copy.copy(operator)
-            again.inputs = sets[number % layout.sets]
-            again.outputs = np.array([self._again(int(t)) for t in operator.outputs], np.int32)
+        return [self._own_state(inputs) for inputs in weights]
+
+    def repeat(self, repeated: Sequence[_Repeated], read: AbstractSet[int], number: int) -> None:
+        """Appends an execution of each operator, on what the ones before it wrote."""
+        made: dict[int, int] = {}
+        for one in repeated:
+            again = copy.copy(one.operator)
+            inputs = one.sets[number % one.layout.sets]
+            again.inputs = np.array([made.get(int(t), int(t)) for t in inputs], np.int32)
+            own = {int(t): self._again(int(t)) for t in one.operator.outputs}
+            again.outputs = np.array(list(own.values()), np.int32)
             self.operators.append(again)
-            for written in again.outputs.tolist():
-                self.outputs.append(self.slice(written) if layout.read else written)
+            made |= own
+            unread = (t for place, t in own.items() if place not in read)
+            self.outputs.extend(self.slice(t) if one.layout.read else t for t in unread)
 
     def _own_state(self, inputs: Any) -> Any:
         """Returns the inputs with other tensors for those that the operator writes to."""

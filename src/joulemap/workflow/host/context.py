@@ -133,12 +133,12 @@ class Accounted(Recorded):
 
 
 def operator_shares(times: OperatorTimes) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Returns (operators,) shares of the sum of all operators' mean times; NaN where not known."""
+    """Returns (operators,) shares of the sum of all operators' usual times (medians); NaN where not known."""
     if not times.duration_s.size:
         return np.full(times.duration_s.shape[1], np.nan)
-    means_s = times.duration_s.mean(axis=0)
-    total_s = float(np.nansum(means_s))
-    return np.asarray(means_s / total_s if total_s > 0 else np.full(means_s.size, np.nan), np.float64)
+    usual_s = np.median(times.duration_s, axis=0)
+    total_s = float(np.nansum(usual_s))
+    return np.asarray(usual_s / total_s if total_s > 0 else np.full(usual_s.size, np.nan), np.float64)
 
 
 def grow(context: Started, kind: type[_Next], **known: object) -> _Next:

@@ -17,12 +17,14 @@ __all__ = ["find_room"]
 
 _FAST_B_PER_S = 1e10
 """A core reads about so much from the memory of a small machine, and two to ten times as much from its caches."""
-_CACHE_B_PER_S = 5e10
+_CACHE_B_PER_S = 7e10
 """More than this per second comes from caches.
 
 A copy of an operator that reads weights so fast changes what they hold: it costs 0.7 to 2.4 times as much as the
 operator does (dense layers of 4 KiB to 4 MiB, `benchmarks/bench_in_place.py`), and nothing says which.
 """
+_LEAST_CACHED = 0.02
+"""Operators with less of the time among them are repeated all the same: times so short may be wrong, too."""
 _SHARE = 4
 """One part in so many of the memory."""
 
@@ -45,6 +47,9 @@ def find_room(session: RuntimeSession, durations_s: NDArray[np.float64]) -> Weig
         pairs = enumerate(zip(operators_b, durations_s.tolist(), strict=True))
         return frozenset(k for k, (own_b, own_s) in pairs if own_b > b_per_s * own_s)
 
+    cached = faster(_CACHE_B_PER_S) if model.constants_b <= caches.whole_b else frozenset()
+    if durations_s[sorted(cached)].sum() < _LEAST_CACHED * np.nansum(durations_s):
+        cached = frozenset()
     return WeightRoom(
         model_b=model.constants_b,
         operators_b=operators_b,
@@ -52,5 +57,5 @@ def find_room(session: RuntimeSession, durations_s: NDArray[np.float64]) -> Weig
         all_b=min(memory_b) // _SHARE,
         fast=faster(_FAST_B_PER_S),
         fast_b=spare_weights_b(model.constants_b, caches, fast=True),
-        cached=faster(_CACHE_B_PER_S) if model.constants_b <= caches.whole_b else frozenset(),
+        cached=cached,
     )
