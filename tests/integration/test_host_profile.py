@@ -75,7 +75,7 @@ def request(model: Path, **given: Any) -> HostRequest:
 def test_operators_gap_and_idle_close_to_the_window(name: str, tmp_path: Path) -> None:
     """The power follows what runs; real runtimes, real times. Twice U, since one run in twenty lies beyond U.
 
-    U holds noise and the declared error of repetition, 2 %, and nothing that is made of the difference itself.
+    U holds noise and the declared error of repetition, and nothing that is made of the difference itself.
     """
     outcome = profile_host(request(find_model(name, tmp_path)), tmp_path / "run.jm")
     document: dict[str, Any] = outcome.document
@@ -93,6 +93,22 @@ def test_operators_gap_and_idle_close_to_the_window(name: str, tmp_path: Path) -
     assert document["energy_per_inference_j"]["provenance"] == "simulated"
     assert document["latency_s"]["provenance"] == "measured_counter"
     assert all(layer["modelled_j"]["provenance"] == "modelled" for layer in document["layers"])
+
+
+@pytest.mark.parametrize("name", ["ad01_fp32", "ad01_int8"])
+def test_operators_whose_weights_come_from_a_cache_are_not_repeated(name: str, tmp_path: Path) -> None:
+    """Dense layers at batch 1: copies would change what the cache holds. Shares and gap hold the window's energy."""
+    document: dict[str, Any] = profile_host(request(find_model(name, tmp_path)), tmp_path / "run.jm").document
+    assert document["validity"] == "valid"
+    shared = [layer for layer in document["layers"] if layer["resolution"] == "time_share"]
+    assert sum(layer["duration_s"] for layer in shared) > 0.5 * sum(layer["duration_s"] for layer in document["layers"])
+    assert {layer["energy_j"]["provenance"] for layer in shared} == {"modelled"}
+    said = next(f["message"] for f in document["findings"] if f["slug"] == "operators_modelled")
+    assert said.startswith(f"{len(shared)} of {len(document['layers'])} operators read weights")
+    assert document["host"]["closure"] is None  # what is a share of it cannot test it
+    whole_j = document["energy_per_inference_j"]["value"]
+    parts_j = sum(layer["modelled_j"]["value"] for layer in document["layers"]) + document["gap"]["energy_j"]["value"]
+    assert parts_j == pytest.approx(whole_j, rel=1e-9)
 
 
 def test_the_kits_tree_is_read_like_a_machines_counters(tmp_path: Path) -> None:

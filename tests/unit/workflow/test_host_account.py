@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from host_coverage import run_host
+from joulemap.analysis.intervals.uncertainty import limit_std
 from joulemap.estimate import Boundary, Estimate, Provenance, Unavailable
 from joulemap.records.finding import Validity
-from joulemap.records.host.campaign import LoadKind
+from joulemap.records.host.campaign import InPlaceError, LoadKind
 from joulemap.records.host.model import HostModel
 from joulemap.records.host.request import SessionRequest
 from joulemap.records.recording import Recording
@@ -118,6 +120,38 @@ def test_an_operator_that_nothing_repeats_is_no_doubt_of_the_others(sound: Accou
     assert isinstance(gap, Estimate)
     assert isinstance(true_gap, Estimate)
     assert gap.value < true_gap.value + rows[index].duration_s * 25.0 / 10
+
+
+def test_what_a_copy_may_cost_more_is_in_the_intervals_of_what_was_repeated(sound: Accounted) -> None:
+    """Relative, and so many seconds for each copied operator, at the power of the model."""
+    error = InPlaceError(relative=0.04, absolute_s=2e-5)
+    runtime = SimpleNamespace(traits=replace(sound.runtime.traits, in_place_error=error))
+    fields = {name: getattr(sound, name) for name in Recorded.__dataclass_fields__}
+    done = attribute_energy(Recorded(**(fields | {"runtime": runtime, "findings": ()})))
+    assert done.account is not None
+    assert sound.account is not None
+    account, exact = done.account.account, sound.account.account
+    power_w = account.average_power_w
+    assert isinstance(power_w, Estimate)
+    told = 0
+    for row, old in zip(account.layers, exact.layers, strict=True):
+        if isinstance(row.energy_j, Estimate) and isinstance(old.energy_j, Estimate):
+            half_j = 0.04 * row.energy_j.value + 2e-5 * power_w.value
+            assert row.energy_j.value == old.energy_j.value
+            assert row.energy_j.std**2 - old.energy_j.std**2 == pytest.approx(limit_std(half_j) ** 2, rel=1e-6)
+            told += 1
+    assert told > 3
+    assert account.energy_per_inference_j == exact.energy_per_inference_j
+    assert account.gap.energy_j == exact.gap.energy_j
+    closure, before = done.account.closure, sound.account.closure
+    assert closure is not None
+    assert before is not None
+    assert closure.difference_j.value == before.difference_j.value
+    assert isinstance(exact.gap.energy_j, Estimate)
+    parts_j = closure.difference_j.value + closure.window_j - exact.gap.energy_j.value
+    half_j = 0.04 * parts_j + 2e-5 * len(account.layers) * power_w.value
+    more = closure.difference_j.std**2 - before.difference_j.std**2
+    assert more == pytest.approx(limit_std(half_j) ** 2, rel=1e-6)
 
 
 def trace(name: str, boundary: Boundary, power_w: float, *, start_ns: int = 0, n: int = 100) -> EnergyTrace:

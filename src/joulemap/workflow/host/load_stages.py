@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ _SWAMPED = 1.5
 _TRIAL_COPIES = 6
 _TRIAL_S = 0.03
 _TRIALS = 3
+_MOST_TRIALS_S = 120.0
 
 
 def load_model(context: Ready) -> Loaded:
@@ -86,6 +89,8 @@ def time_operators(context: Loaded) -> Timed:
 def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
     """Returns the times of the operators: from the runtime's profiler, or by repetition where that tells them better.
 
+    A profiler that takes much time itself is believed all the same where repetition would take minutes.
+
     Args:
         session: fed and warm.
         latency_s: of one execution, s.
@@ -93,14 +98,20 @@ def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink
     """
     passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
     times = session.profile(passes)
-    if times is None or (_is_swamped(times, latency_s) and session.repeatable):
+    if times is None:
+        return _times_by_repetition(session, latency_s, progress)
+    missing = bool(np.isnan(times.duration_s).all())
+    swamped = bool(np.median(times.latency_s) > _SWAMPED * latency_s)
+    if session.repeatable and (missing or (swamped and _trials_s(session, latency_s) <= _MOST_TRIALS_S)):
         return _times_by_repetition(session, latency_s, progress)
     return times
 
 
-def _is_swamped(times: OperatorTimes, latency_s: float) -> bool:
-    """Returns whether the profiler takes so much time itself that its shares are more its own than the operators'."""
-    return bool(np.median(times.latency_s) > _SWAMPED * latency_s) or bool(np.isnan(times.duration_s).all())
+def _trials_s(session: RuntimeSession, latency_s: float) -> float:
+    """Returns how long repetition of every operator takes, s, by how long a session of the model takes to open."""
+    started_s = time.monotonic()
+    session.again().close()
+    return (time.monotonic() - started_s + 2.0 * _TRIALS * max(_TRIAL_S, 5.0 * latency_s)) * len(session.repeatable)
 
 
 def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:

@@ -1,0 +1,73 @@
+"""Where the times of operators come from: the runtime's profiler, or repetition where that tells them better."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from joulemap.records.host.campaign import OperatorTimes, TimeSource
+from joulemap.workflow.host import load_stages
+from joulemap.workflow.host.load_stages import find_times
+
+SIZE, LATENCY_S = 3, 1e-3
+
+
+class Session:
+    """A model of three operators; each execution takes its time by what it says."""
+
+    repeatable = frozenset(range(SIZE))
+    model = SimpleNamespace(operators=[SimpleNamespace(provider="cpu")] * SIZE)
+
+    def __init__(self, profiled_s: float | None, *, told: bool = True, latency_s: float = LATENCY_S) -> None:
+        self._profiled_s, self._told, self._latency_s = profiled_s, told, latency_s
+        self.opened = 0
+
+    def profile(self, count: int) -> OperatorTimes | None:
+        if self._profiled_s is None:
+            return None
+        share_s = self._profiled_s / SIZE if self._told else np.nan
+        return OperatorTimes(
+            source=TimeSource.PROFILER,
+            duration_s=np.full((count, SIZE), share_s),
+            latency_s=np.full(count, self._profiled_s),
+        )
+
+    def run(self, count: int) -> Any:
+        return np.full(count, self._latency_s)
+
+    def again(self) -> Session:
+        return self.repeated((), 1)
+
+    def repeated(self, operators: Any, copies: int) -> Session:
+        self.opened += 1
+        return Session(None, latency_s=LATENCY_S + len(operators) * (copies - 1) * 1e-4)
+
+    def close(self) -> None:
+        pass
+
+
+def find(session: Any) -> OperatorTimes:
+    return find_times(session, LATENCY_S, lambda _: None)
+
+
+def test_a_profiler_that_takes_little_is_believed() -> None:
+    session = Session(1.4e-3)
+    assert find(session).source is TimeSource.PROFILER
+    assert session.opened == 0
+
+
+@pytest.mark.parametrize("session", [Session(None), Session(1e-3, told=False), Session(2e-3)])
+def test_repetition_tells_what_no_profiler_tells_or_one_that_takes_more_than_the_operators(session: Session) -> None:
+    times = find(session)
+    assert times.source is TimeSource.REPETITION
+    np.testing.assert_allclose(times.duration_s, 1e-4)
+
+
+def test_a_profiler_is_believed_where_repetition_would_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 0.0)
+    assert find(Session(2e-3)).source is TimeSource.PROFILER
+    assert find(Session(None)).source is TimeSource.REPETITION  # nothing else tells them
+    assert find(Session(1e-3, told=False)).source is TimeSource.REPETITION
