@@ -19,11 +19,13 @@ class Session:
     """A model of three operators; each execution takes its time by what it says."""
 
     repeatable = frozenset(range(SIZE))
-    model = SimpleNamespace(operators=[SimpleNamespace(provider="cpu")] * SIZE)
+    model = SimpleNamespace(
+        operators=[SimpleNamespace(provider="cpu", weights_b=size_b) for size_b in (0, 100 << 20, 900 << 20)]
+    )
 
     def __init__(self, profiled_s: float | None, *, told: bool = True, latency_s: float = LATENCY_S) -> None:
         self._profiled_s, self._told, self._latency_s = profiled_s, told, latency_s
-        self.opened = 0
+        self.opened: list[int] = []
 
     def profile(self, count: int) -> OperatorTimes | None:
         if self._profiled_s is None:
@@ -42,7 +44,7 @@ class Session:
         return self.repeated((), 1)
 
     def repeated(self, operators: Any, copies: int) -> Session:
-        self.opened += 1
+        self.opened.append(copies)
         return Session(None, latency_s=LATENCY_S + len(operators) * (copies - 1) * 1e-4)
 
     def close(self) -> None:
@@ -56,7 +58,7 @@ def find(session: Any) -> OperatorTimes:
 def test_a_profiler_that_takes_little_is_believed() -> None:
     session = Session(1.4e-3)
     assert find(session).source is TimeSource.PROFILER
-    assert session.opened == 0
+    assert not session.opened
 
 
 @pytest.mark.parametrize("session", [Session(None), Session(1e-3, told=False), Session(2e-3)])
@@ -64,6 +66,7 @@ def test_repetition_tells_what_no_profiler_tells_or_one_that_takes_more_than_the
     times = find(session)
     assert times.source is TimeSource.REPETITION
     np.testing.assert_allclose(times.duration_s, 1e-4)
+    assert session.opened[-3:] == [6, 3, 2]  # copies of large weights take as much memory
 
 
 def test_a_profiler_is_believed_where_repetition_would_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:

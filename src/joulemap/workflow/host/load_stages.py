@@ -23,6 +23,8 @@ _PASSES_S = 1.0
 _LEAST_PASSES, _MOST_PASSES = 10, 200
 _SWAMPED = 1.5
 _TRIAL_COPIES = 6
+_TRIAL_WEIGHTS_B = 256 << 20
+"""Copies of a trial hold no more together, but for one: an operator with such weights is not hard to time."""
 _TRIAL_S = 0.03
 _TRIALS = 3
 _MOST_TRIALS_S = 120.0
@@ -116,19 +118,21 @@ def _trials_s(session: RuntimeSession, latency_s: float) -> float:
 
 def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
     """Returns times by executing each operator several times in place; NaN for one that cannot be."""
-    size = len(session.model.operators)
+    operators = session.model.operators
+    size = len(operators)
     durations_s = np.full((_TRIALS, size), np.nan)
     count = _count(_TRIAL_S, latency_s)
     for k in sorted(session.repeatable):
+        extra = max(1, min(_TRIAL_COPIES - 1, _TRIAL_WEIGHTS_B // max(operators[k].weights_b, 1)))
         try:
-            other = session.repeated((k,), _TRIAL_COPIES)
+            other = session.repeated((k,), 1 + extra)
             other.run(max(count // 10, 2))
         except InputError:
             continue
         for trial in range(_TRIALS):  # the model as it is right beside it: a neighbour's load then meets both
             alone_s = float(np.median(session.run(count)))
             more_s = float(np.median(other.run(max(count // 2, 5))))
-            durations_s[trial, k] = max((more_s - alone_s) / (_TRIAL_COPIES - 1), 0.0)
+            durations_s[trial, k] = max((more_s - alone_s) / extra, 0.0)
         other.close()
         progress(
             ProgressUpdate(
@@ -144,7 +148,7 @@ def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: Pr
         source=source,
         duration_s=durations_s,
         latency_s=np.empty(0),
-        providers=tuple(o.provider for o in session.model.operators),
+        providers=tuple(o.provider for o in operators),
     )
 
 
