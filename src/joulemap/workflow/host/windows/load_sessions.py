@@ -50,6 +50,13 @@ class LoadSessions:
         self._known: dict[Load, _Known] = {}
         self._kept_b = 0
         self.findings: tuple[Finding, ...] = ()
+        try:
+            self._add_all(context)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add_all(self, context: Planned) -> None:
         session = context.session
         self._add(BASE, session.again)
         for load in context.loads:
