@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from joulemap.records.host.campaign import OperatorTimes, TimeSource
+from joulemap.records.host.model import HostOperator
 from joulemap.workflow.host import load_stages
 from joulemap.workflow.host.load_stages import find_times
 
@@ -20,7 +21,10 @@ class Session:
 
     repeatable = frozenset(range(SIZE))
     model = SimpleNamespace(
-        operators=[SimpleNamespace(provider="cpu", weights_b=size_b) for size_b in (0, 100 << 20, 900 << 20)]
+        operators=[
+            HostOperator(index=k, op="Conv", name=f"conv {k}", provider="cpu", weights_b=size_b, bytes=size_b)
+            for k, size_b in enumerate((0, 100 << 20, 900 << 20))
+        ]
     )
 
     def __init__(self, profiled_s: float | None, *, told: bool = True, latency_s: float = LATENCY_S) -> None:
@@ -74,3 +78,40 @@ def test_a_profiler_is_believed_where_repetition_would_take_minutes(monkeypatch:
     assert find(Session(2e-3)).source is TimeSource.PROFILER
     assert find(Session(None)).source is TimeSource.REPETITION  # nothing else tells them
     assert find(Session(1e-3, told=False)).source is TimeSource.REPETITION
+
+
+class Alike(Session):
+    """Two kinds of operators: four of one, two of another that take ten times as long; none may be opened alone."""
+
+    operators_s = (1e-4, 1e-3, 1e-4, 1e-4, 1e-3, 1e-4)
+    repeatable = frozenset(range(6))
+    model = SimpleNamespace(
+        operators=[
+            HostOperator(index=k, op="Conv", name=f"{k}", bytes=100, macs=round(1e7 * took_s))
+            for k, took_s in enumerate(operators_s)
+        ]
+    )
+
+    def repeated(self, operators: Any, copies: int) -> Session:
+        self.opened.append(len(operators))
+        took_s = sum(self.operators_s[k] for k in operators)
+        return Session(None, latency_s=LATENCY_S + (copies - 1) * took_s)
+
+
+def test_operators_that_do_the_same_are_timed_together_where_each_would_take_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert [finding.slug for finding in find(Alike(None)).findings] == []
+    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 1.0)  # 6 times 0.18 s
+    session = Alike(None)
+    times = find(session)
+    assert session.opened == [0, 2, 4]  # what moves most comes first
+    np.testing.assert_allclose(times.duration_s, [Alike.operators_s] * len(times.duration_s))
+    assert [finding.slug for finding in times.findings] == ["operators_alike"]
+
+
+def test_kinds_that_are_not_reached_in_time_are_told_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 0.0)
+    times = find(Alike(None))
+    assert np.isnan(times.duration_s).all(axis=0).tolist() == [True, False, True, True, False, True]
+    assert times.source is TimeSource.REPETITION

@@ -72,7 +72,7 @@ def pack_bare(graph: LiteGraph, *, shapes: Mapping[int, tuple[int, ...]], delega
     writer = _Writer.of(graph, shapes)
     inputs = [int(t) for t in graph.subgraphs[0].inputs]
     first = next((t for t in inputs if writer.can_slice(t)), None) if delegated else None
-    writer.outputs[:] = inputs if first is None else [writer.slice(first)]
+    writer.outputs[:] = inputs if first is None else [writer.slice(first, rank=len(shapes[first]))]
     return writer.pack()
 
 
@@ -141,8 +141,9 @@ class _Writer:
             again.outputs = np.array(list(own.values()), np.int32)
             self.operators.append(again)
             made |= own
-            unread = (t for place, t in own.items() if place not in read)
-            self.outputs.extend(self.slice(t) if one.layout.read else t for t in unread)
+            for place, t in own.items():
+                if place not in read:
+                    self.outputs.append(self.slice(t, rank=len(self.shapes[place])) if one.layout.read else t)
 
     def _own_state(self, inputs: Any) -> Any:
         """Returns the inputs with other tensors for those that the operator writes to."""
@@ -165,9 +166,8 @@ class _Writer:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def slice(self, place: int) -> int:
-        """Appends a slice of one element and returns the tensor that it writes."""
-        rank = len(self.tensors[place].shape)
+    def slice(self, place: int, *, rank: int) -> int:
+        """Appends a slice of one element and returns the tensor that it writes; a file need not tell the rank."""
         first = self._again(place)
         self.tensors[first].shape, self.tensors[first].shapeSignature = np.ones(rank, np.int32), None
         operator = self.schema.OperatorT()

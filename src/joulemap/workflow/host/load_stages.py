@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,7 @@ _SWAMPED = 1.5
 _TRIAL_COPIES = 6
 _TRIAL_WEIGHTS_B = 256 << 20
 """Copies of a trial hold no more together, but for one: an operator with such weights is not hard to time."""
+_TRIAL_NODES = 600
 _TRIAL_S = 0.03
 _TRIALS = 3
 _MOST_TRIALS_S = 120.0
@@ -91,7 +95,8 @@ def time_operators(context: Loaded) -> Timed:
 def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
     """Returns the times of the operators: from the runtime's profiler, or by repetition where that tells them better.
 
-    A profiler that takes much time itself is believed all the same where repetition would take minutes.
+    A profiler that takes much time itself is believed all the same where repetition would take minutes. Without one,
+    operators that do the same are then timed together.
 
     Args:
         session: fed and warm.
@@ -100,46 +105,85 @@ def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink
     """
     passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
     times = session.profile(passes)
-    if times is None:
-        return _times_by_repetition(session, latency_s, progress)
-    missing = bool(np.isnan(times.duration_s).all())
-    swamped = bool(np.median(times.latency_s) > _SWAMPED * latency_s)
-    if session.repeatable and (missing or (swamped and _trials_s(session, latency_s) <= _MOST_TRIALS_S)):
-        return _times_by_repetition(session, latency_s, progress)
-    return times
+    swamped = times is not None and bool(np.median(times.latency_s) > _SWAMPED * latency_s)
+    missing = times is None or bool(np.isnan(times.duration_s).all())
+    if times is not None and not (session.repeatable and (missing or swamped)):
+        return times
+    trials_s = _trials_s(session, latency_s)
+    if trials_s <= _MOST_TRIALS_S:
+        return _times_by_repetition(session, latency_s, progress, [(k,) for k in sorted(session.repeatable)])
+    if times is not None and not missing:
+        return times
+    alike = _alike(session)
+    message = (
+        f"each of {len(session.repeatable)} operators by itself would take {trials_s:.0f} s to time: those that do the"
+        f" same were timed together, {len(alike)} kinds"
+    )
+    found = _times_by_repetition(session, latency_s, progress, alike, until_s=time.monotonic() + _MOST_TRIALS_S)
+    return replace(found, findings=(Finding(slug="operators_alike", severity=Severity.INFO, message=message),))
 
 
 def _trials_s(session: RuntimeSession, latency_s: float) -> float:
     """Returns how long repetition of every operator takes, s, by how long a session of the model takes to open."""
+    if not session.repeatable:
+        return 0.0
     started_s = time.monotonic()
     session.again().close()
     return (time.monotonic() - started_s + 2.0 * _TRIALS * max(_TRIAL_S, 5.0 * latency_s)) * len(session.repeatable)
 
 
-def _times_by_repetition(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
-    """Returns times by executing each operator several times in place; NaN for one that cannot be."""
+def _alike(session: RuntimeSession) -> list[tuple[int, ...]]:
+    """Returns the operators that can be repeated, those together that do the same; what moves most comes first."""
+    operators = session.model.operators
+    found: dict[object, list[int]] = {}
+    for k in sorted(session.repeatable):
+        found.setdefault(replace(operators[k], index=0, name=""), []).append(k)
+    kinds = [tuple(kind) for kind in found.values()]
+    return sorted(kinds, key=lambda kind: -len(kind) * (operators[kind[0]].bytes + operators[kind[0]].macs))
+
+
+def _times_by_repetition(
+    session: RuntimeSession,
+    latency_s: float,
+    progress: ProgressSink,
+    batches: Sequence[tuple[int, ...]],
+    *,
+    until_s: float = math.inf,
+) -> OperatorTimes:
+    """Returns times by executing operators several times in place; NaN for one that cannot be.
+
+    Args:
+        session: fed and warm.
+        latency_s: of one execution, s.
+        progress: is told of each batch.
+        batches: operators that are executed together; each is given an equal part of their time.
+        until_s: no batch but the first starts later, by the monotonic clock.
+    """
     operators = session.model.operators
     size = len(operators)
     durations_s = np.full((_TRIALS, size), np.nan)
     count = _count(_TRIAL_S, latency_s)
-    for k in sorted(session.repeatable):
-        extra = max(1, min(_TRIAL_COPIES - 1, _TRIAL_WEIGHTS_B // max(operators[k].weights_b, 1)))
+    for done, batch in enumerate(batches):
+        if done and time.monotonic() > until_s:
+            break
+        weights_b = sum(operators[k].weights_b for k in batch)
+        extra = max(1, min(_TRIAL_COPIES - 1, _TRIAL_WEIGHTS_B // max(weights_b, 1), _TRIAL_NODES // len(batch)))
         try:
-            other = session.repeated((k,), 1 + extra)
+            other = session.repeated(batch, 1 + extra)
             other.run(max(count // 10, 2))
         except InputError:
             continue
         for trial in range(_TRIALS):  # the model as it is right beside it: a neighbour's load then meets both
             alone_s = float(np.median(session.run(count)))
             more_s = float(np.median(other.run(max(count // 2, 5))))
-            durations_s[trial, k] = max((more_s - alone_s) / extra, 0.0)
+            durations_s[trial, list(batch)] = max((more_s - alone_s) / (extra * len(batch)), 0.0)
         other.close()
         progress(
             ProgressUpdate(
                 phase=Phase.PROFILE,
                 name="time_operators",
-                message=f"operator {k + 1} of {size}",
-                details={"done": k + 1, "total": size},
+                message=f"operator {batch[0] + 1} of {size}",
+                details={"done": done + 1, "total": len(batches)},
                 min_verbosity=1,
             )
         )
