@@ -83,6 +83,7 @@ class WeightRoom:
         all_b: for all graphs that are held at one time.
         cached: operators that read their weights as fast as only caches give them: copies change what these hold, so
             they are not to be repeated.
+        read_b: that each operator reads besides its weights; empty where it is not known.
     """
 
     model_b: int
@@ -92,6 +93,7 @@ class WeightRoom:
     fast: frozenset[int] = frozenset()
     fast_b: int = 0
     cached: frozenset[int] = frozenset()
+    read_b: tuple[int, ...] = ()
 
     def copies(self, operators: Sequence[int]) -> int:
         """Returns how many more executions of the operators there is room for."""
@@ -100,8 +102,13 @@ class WeightRoom:
         return spare_b // own_b if own_b else _MOST_NODES
 
     def graph_b(self, load: Load) -> int:
-        """Returns the weights that the graph of a load holds."""
-        return self.model_b + (load.copies - 1) * sum(self.operators_b[k] for k in load.operators)
+        """Returns what the graph of a load holds: weights, and what its passes read until the model is through.
+
+        An operator right after another one of the load reads what that one's copy wrote, which is free again.
+        """
+        chosen = set(load.operators) if self.read_b and len(load.operators) > 1 else set()
+        kept_b = sum(self.read_b[k] for k in chosen if k - 1 not in chosen)
+        return self.model_b + kept_b + (load.copies - 1) * sum(self.operators_b[k] for k in load.operators)
 
 
 def _least_extra(operators: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from joulemap.analysis.host.latency import estimate_mean, estimate_quantile, least_count, quantile_ranks
-from joulemap.analysis.host.plan import plan_loads, plan_window
+from joulemap.analysis.host.plan import WeightRoom, plan_loads, plan_window
 from joulemap.analysis.host.repetition import BlockedLoads, slope_weights
 from joulemap.analysis.host.steadiness import find_steady
 from joulemap.analysis.host.window_energy import measure_window
@@ -182,3 +182,14 @@ def test_the_noise_of_windows_is_pooled_over_all_loads() -> None:
 def test_one_block_or_no_energy_cannot_be_told(values: np.ndarray) -> None:
     with pytest.raises(ValueError, match="two blocks"):
         BlockedLoads.build([BASE, BASE], values)
+
+
+def test_a_group_whose_passes_would_hold_too_much_of_what_they_read_is_not_planned() -> None:
+    """What they read stays until the model is through, but for what the copy before wrote."""
+    room = WeightRoom(model_b=0, operators_b=(0,) * 6, spare_b=0, all_b=250, read_b=(100,) * 6)
+    shares = np.full(6, 0.005)
+    (whole,) = plan_loads(shares, frozenset(range(6)), most=3, room=room)
+    assert room.graph_b(whole) == 100
+    assert plan_loads(shares, frozenset({0, 2, 4}), most=3, room=room) == ()
+    (alone,) = plan_loads(shares, frozenset({2}), most=3, room=room)
+    assert room.graph_b(alone) == 0  # its copies run right before it

@@ -58,4 +58,5 @@ def find_room(session: RuntimeSession, durations_s: NDArray[np.float64]) -> Weig
         fast=faster(_FAST_B_PER_S),
         fast_b=spare_weights_b(model.constants_b, caches, fast=True),
         cached=cached,
+        read_b=tuple(max(operator.bytes - operator.weights_b, 0) // 2 for operator in model.operators),  # and writes
     )
