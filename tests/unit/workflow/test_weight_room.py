@@ -22,7 +22,7 @@ def caches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def session(*weights_b: int) -> Any:
-    operators = [SimpleNamespace(weights_b=size_b) for size_b in weights_b]
+    operators = [SimpleNamespace(weights_b=size_b, bytes=3 * size_b) for size_b in weights_b]
     return SimpleNamespace(model=SimpleNamespace(constants_b=sum(weights_b), operators=operators))
 
 
@@ -33,6 +33,7 @@ def times_s(*rates_b_per_s: float, weights_b: int = MIB) -> Any:
 def test_weights_that_come_faster_than_from_memory_come_from_a_cache() -> None:
     room = find_room(session(MIB, MIB, MIB), times_s(9e9, 3e10, 2e11))
     assert (room.fast, room.cached) == (frozenset({1, 2}), frozenset({2}))
+    assert room.read_b == (MIB, MIB, MIB)  # half of what is no weights
 
 
 def test_a_model_that_no_cache_holds_is_read_from_memory_however_fast_that_is() -> None:

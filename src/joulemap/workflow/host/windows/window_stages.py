@@ -66,7 +66,8 @@ def _doubt_loads(context: Timed, room: WeightRoom, loads: Sequence[Load]) -> tup
     elif not wanted:
         findings.append(_modelled(f"{context.runtime.traits.name} repeats no operator of this model"))
     if len(loads) < len(wanted):
-        message = f"a repeated graph holds {room.model_b / 2**20:.0f} MiB of weights and more: {len(loads)} of {len(wanted)} loads fit"
+        held = f"a repeated graph holds {room.model_b / 2**20:.0f} MiB of weights and more"
+        message = f"{held}: {len(loads)} of {len(wanted)} loads fit"
         severity = Severity.INFO if loads else Severity.WARNING
         findings.append(Finding(slug="repetition_limited", severity=severity, message=message))
     return tuple(findings)
