@@ -25,6 +25,20 @@ def test_the_status_of_the_command_is_passed_on(command: list[str], status: int,
     assert done.returncode == status
     assert "command_failed" in done.stderr
     assert leftovers(tmp_path) == ["r.jm"]
+    mapped = call("map", tmp_path / "r.jm", "--json")
+    assert "command_failed" in {finding["slug"] for finding in mapped.json["findings"]}
+
+
+def test_the_memory_of_a_command_is_its_own_or_not_known(tmp_path: Path) -> None:
+    """The system counts that of the program that starts it."""
+    script = "import sys; held = bytearray(400_000_000); held[::4096] = b'x' * len(held[::4096])"
+    told = []
+    for number, command in enumerate((["true"], [sys.executable, "-c", script])):
+        record("--meter", METER, "--json", "-o", f"{number}.jm", "--", *command, cwd=tmp_path)
+        result = json.loads((tmp_path / f"{number}.jm" / "result.json").read_text("utf-8"))
+        told.append(result["command"]["rusage"]["peak_rss_b"])
+    assert told[0] is None
+    assert 400_000_000 < told[1] < 500_000_000
 
 
 def test_a_command_that_prints_a_great_deal_reads_its_input_and_forks(tmp_path: Path) -> None:

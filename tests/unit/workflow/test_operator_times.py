@@ -10,7 +10,6 @@ import pytest
 
 from joulemap.records.host.campaign import OperatorTimes, TimeSource
 from joulemap.records.host.model import HostOperator
-from joulemap.workflow.host import load_stages
 from joulemap.workflow.host.load_stages import find_times
 
 SIZE, LATENCY_S = 3, 1e-3
@@ -55,8 +54,8 @@ class Session:
         pass
 
 
-def find(session: Any) -> OperatorTimes:
-    return find_times(session, LATENCY_S, lambda _: None)
+def find(session: Any, *, most_s: float = 120.0) -> OperatorTimes:
+    return find_times(session, LATENCY_S, lambda _: None, most_s=most_s)
 
 
 def test_a_profiler_that_takes_little_is_believed() -> None:
@@ -73,11 +72,10 @@ def test_repetition_tells_what_no_profiler_tells_or_one_that_takes_more_than_the
     assert session.opened[-3:] == [6, 3, 2]  # copies of large weights take as much memory
 
 
-def test_a_profiler_is_believed_where_repetition_would_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 0.0)
-    assert find(Session(2e-3)).source is TimeSource.PROFILER
-    assert find(Session(None)).source is TimeSource.REPETITION  # nothing else tells them
-    assert find(Session(1e-3, told=False)).source is TimeSource.REPETITION
+def test_a_profiler_is_believed_where_repetition_would_take_minutes() -> None:
+    assert find(Session(2e-3), most_s=0.0).source is TimeSource.PROFILER
+    assert find(Session(None), most_s=0.0).source is TimeSource.REPETITION  # nothing else tells them
+    assert find(Session(1e-3, told=False), most_s=0.0).source is TimeSource.REPETITION
 
 
 class Alike(Session):
@@ -98,20 +96,16 @@ class Alike(Session):
         return Session(None, latency_s=LATENCY_S + (copies - 1) * took_s)
 
 
-def test_operators_that_do_the_same_are_timed_together_where_each_would_take_minutes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_operators_that_do_the_same_are_timed_together_where_each_would_take_minutes() -> None:
     assert [finding.slug for finding in find(Alike(None)).findings] == []
-    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 1.0)  # 6 times 0.18 s
     session = Alike(None)
-    times = find(session)
+    times = find(session, most_s=1.0)  # 6 times 0.18 s
     assert session.opened == [0, 2, 4]  # what moves most comes first
     np.testing.assert_allclose(times.duration_s, [Alike.operators_s] * len(times.duration_s))
     assert [finding.slug for finding in times.findings] == ["operators_alike"]
 
 
-def test_kinds_that_are_not_reached_in_time_are_told_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_stages, "_MOST_TRIALS_S", 0.0)
-    times = find(Alike(None))
+def test_kinds_that_are_not_reached_in_time_are_told_as_missing() -> None:
+    times = find(Alike(None), most_s=0.0)
     assert np.isnan(times.duration_s).all(axis=0).tolist() == [True, False, True, True, False, True]
     assert times.source is TimeSource.REPETITION

@@ -91,7 +91,7 @@ def account_host(measured: Measured) -> HostAccount:
         energy_above_idle_per_inference_j=_above_idle(fit, (idle_w, idle_terms), figure, measured.limits),
         inferences_per_j=frames_per_joule(energy),
         ops_per_j=ops_per_joule(energy, measured.ops_per_inference),
-        average_power_w=figure.energy(fit.base_j / fit.base_s, [_scaled(t, 1 / fit.base_s) for t in fit.base_terms]),
+        average_power_w=_average_power(fit, base, figure, measured.limits),
         peak_power_w=_peak(base, measured),
         peak_bandwidth_hz=BOXCAR_BANDWIDTH / measured.sample_period_s,
         latency_s=latency,
@@ -149,11 +149,9 @@ def _durations(times: OperatorTimes, latency_s: float) -> Floats:
     """Returns (operators,) s of one unprofiled inference; NaN where nothing is known.
 
     A profiled inference that takes longer is scaled down: what the profiler adds is taken as spread over all of it.
-    Medians: while another program had the core, whichever operator waited for it took no energy of its own.
     """
-    usual_s = np.median(times.duration_s, axis=0) if times.duration_s.size else np.empty(0)
-    profiled_s = float(np.median(times.latency_s)) if times.latency_s.size else latency_s
-    return np.asarray(usual_s * min(1.0, latency_s / profiled_s), np.float64)
+    usual_s = times.usual_s if times.duration_s.size else np.empty(0)
+    return np.asarray(usual_s * min(1.0, latency_s / (times.usual_latency_s or latency_s)), np.float64)
 
 
 def _apart(durations_s: Floats, fit: HostFit) -> tuple[Finding, ...]:
@@ -204,6 +202,7 @@ def _modelled(measured: Measured, fit: HostFit, durations_s: Floats, *, idle_w: 
 def _layers(
     fit: HostFit, durations_s: Floats, figure: _Figures, modelled: Sequence[Quantity]
 ) -> tuple[tuple[LayerEnergy, ...], tuple[EnergyGroup, ...]]:
+    """Returns rows and groups; what was repeated has the time of its copies, as it has their energy."""
     alone = {part.operators[0]: part for part in fit.parts if len(part.operators) == 1}
     together = [part for part in fit.parts if len(part.operators) > 1]
     in_group = {k for part in together for k in part.operators}
@@ -212,6 +211,7 @@ def _layers(
         part = alone.get(index)
         energy: Quantity
         if part is not None:
+            duration_s = part.duration_s  # noqa: PLW2901  of the copies
             energy, way = figure.energy(part.energy_j, part.terms), Resolution.IN_PLACE
         elif index in in_group:
             energy, way = Unavailable(reason="layers_grouped"), Resolution.IN_PLACE
@@ -220,7 +220,7 @@ def _layers(
         rows.append(
             LayerEnergy(
                 index=index,
-                duration_s=float(duration_s) if math.isfinite(duration_s) else 0.0,
+                duration_s=max(float(duration_s), 0.0) if math.isfinite(duration_s) else 0.0,
                 energy_j=energy,
                 share=energy.value / fit.base_j if isinstance(energy, Estimate) else None,
                 group=_GROUP if index in in_group else None,
@@ -232,7 +232,7 @@ def _layers(
             id=_GROUP,
             layers=part.operators,
             contains_gap=False,
-            duration_s=float(np.nansum(durations_s[list(part.operators)])),
+            duration_s=max(part.duration_s, 0.0),
             energy_j=figure.energy(part.energy_j, part.terms),
         )
         for part in together
@@ -251,6 +251,13 @@ def _above_idle(
     own = [t for t in fit.base_terms if t.name in {"noise", "repeats"}]
     gain = [t for t in limits.terms(value_j, 0.0) if t.name == "gain"]
     return figure.energy(value_j, [*own, *gain, *(_scaled(t, fit.base_s) for t in terms)])
+
+
+def _average_power(fit: HostFit, base: Sequence[WindowEnergy], figure: _Figures, limits: MeterLimits) -> Quantity:
+    """Returns mean power: by the differences of the windows' powers, in which those of their times do not count."""
+    value_w = fit.base_j / fit.base_s
+    _, term = mean_term(np.array([w.power_w for w in base]), name="noise")
+    return figure.energy(value_w, [term, *limits.terms(value_w, 1.0)])
 
 
 def _peak(base: Sequence[WindowEnergy], measured: Measured) -> Quantity:
@@ -280,7 +287,7 @@ def _closure(fit: HostFit, idle_w: float | None, figure: _Figures) -> EnergyClos
 
 
 def _reconcile(times: OperatorTimes, fit: HostFit) -> Reconciliation:
-    profiled_s = float(np.median(times.latency_s)) if times.latency_s.size else None
+    profiled_s = times.usual_latency_s
     summed_s = math.fsum(p.duration_s for p in fit.parts) + fit.gap_s if fit.complete else None
     return Reconciliation(
         source=str(times.source),

@@ -125,7 +125,7 @@ def fit_parts(
     time = BlockedLoads.build((BASE, *loads), _table(windows, (BASE, *loads), "time_s"))
     whole, base_s = energy.combine({0: 1.0}), float(time.means[0])
     bare = [w for w in windows if w.window.load.kind is LoadKind.BARE]
-    overhead = float(np.median(times.latency_s)) / base_s - 1.0 if times.latency_s.size else None
+    overhead = None if times.usual_latency_s is None else times.usual_latency_s / base_s - 1.0
     findings = _scatter(energy)
     if not loads:
         gap_j, gap_s, gap_terms = _gap(bare, limits) if bare else _gap_by_time(times, whole, base_s, idle_w)
@@ -211,8 +211,8 @@ def _gap_by_time(
     times: OperatorTimes, whole: Combination, base_s: float, idle_w: float | None
 ) -> tuple[float, float, tuple[Term, ...]]:
     """Returns what is left of the latency by operator times, at the mean power, give or take all that is above idle."""
-    usual_s = float(np.nansum(np.median(times.duration_s, axis=0))) if times.duration_s.size else base_s
-    other_s = float(np.median(times.latency_s)) if times.latency_s.size else base_s
+    usual_s = float(np.nansum(times.usual_s)) if times.duration_s.size else base_s
+    other_s = times.usual_latency_s or base_s
     gap_s = min(max(other_s - usual_s, 0.0) * min(1.0, base_s / other_s), base_s)
     mean_w = whole.value / base_s
     reach_w = mean_w - idle_w if idle_w is not None and idle_w < mean_w else mean_w

@@ -75,7 +75,7 @@ def host_options(command: Any) -> Any:
                 type=click.IntRange(min=0),
                 default=12,
                 metavar="N",
-                help="Host: operators measured by themselves at most.",
+                help="Host: loads with repeated operators at most (the last one holds the small ones).",
             ),
             click.option(
                 "--tokens", type=click.IntRange(min=1), metavar="N", help="Host: tokens that one inference yields."

@@ -25,5 +25,9 @@ def board(name: str) -> Board:
         UsageError: there is none (``unknown-target``).
     """
     if name not in _BOARDS:
-        raise UsageError(f"no target named {name}", hint=f"one of: {', '.join(_BOARDS)}", slug="unknown-target")
+        raise UsageError(
+            f"no target named {name}",
+            hint=f"one of: {', '.join(_BOARDS)}; host for this machine",
+            slug="unknown-target",
+        )
     return _BOARDS[name]()

@@ -120,6 +120,8 @@ def _nothing(candidates: tuple[MeterCandidate, ...]) -> SetupError:
     fixes = [candidate.fix for candidate in candidates if candidate.fix]
     return SetupError(
         "\n".join(["no power meter can be read here:", *lines]),
-        hint=fixes[0] if fixes else "record elsewhere, or name a meter: joulemap meters lists the kinds",
+        hint=fixes[0]
+        if fixes
+        else "record elsewhere, or name a meter: joulemap meters lists the kinds (--meter simulated to try)",
         slug="no-live-meter",
     )

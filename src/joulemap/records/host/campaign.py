@@ -142,3 +142,24 @@ class OperatorTimes:
             object.__setattr__(self, name, values)
         if self.duration_s.ndim != 2:
             raise ValueError(f"duration_s must be (passes, operators), got {self.duration_s.shape}")
+
+    @property
+    def usual_s(self) -> NDArray[np.float64]:
+        """(operators,) s in a usual pass; NaN for an operator that the source does not tell.
+
+        The mean without the tenth of passes on either side: while another program had the core, whichever operator
+        waited for it took no energy of its own. A median would keep the steps of a clock that counts microseconds.
+        """
+        return _trimmed_mean(self.duration_s) if self.duration_s.size else np.full(self.duration_s.shape[1], np.nan)
+
+    @property
+    def usual_latency_s(self) -> float | None:
+        """Likewise of whole inferences of that session; None without any."""
+        return float(_trimmed_mean(self.latency_s)) if self.latency_s.size else None
+
+
+def _trimmed_mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the mean over the first axis without a tenth on either side, of three or more at least one."""
+    size = len(values)
+    cut = max(size // 10, 1) if size > 2 else 0
+    return np.asarray(np.sort(values, axis=0)[cut : size - cut].mean(axis=0) if size else np.nan, np.float64)

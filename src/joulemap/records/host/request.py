@@ -40,7 +40,8 @@ class HostRequest:
         input: ``.npz`` with the model's inputs; None for seeded random input.
         window_s: wanted length of an energy window, s; None to go by the meter.
         repeats: R, blocks of windows, >= 2.
-        operators: how many operators are measured on their own at most; 0 for a split by time alone.
+        operators: loads with repeated operators at most, the last of which holds all that are not alone in one; 0 for a
+            split by time alone.
         tokens: tokens that one inference yields; None for a model that yields none.
         warm_up_s: longest warm-up, s.
         seed: drives input, order of windows and every simulated draw.

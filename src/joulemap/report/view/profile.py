@@ -219,7 +219,8 @@ def _hotspot(document: Document) -> str:
     first = max(alone, key=lambda layer: layer["energy_j"]["value"])
     share, expanded = _share(first["energy_j"], document["energy_per_inference_j"]["value"])
     what = f"{printable(first['op'])} #{first['index']}"
-    return f"{what} takes {format_share(share, expanded)} ({format_quantity(first['energy_j'], 'J')})"
+    modelled = ", modelled" if first["energy_j"].get("provenance") == "modelled" else ""
+    return f"{what} takes {format_share(share, expanded)} ({format_quantity(first['energy_j'], 'J')}{modelled})"
 
 
 def _figures(document: Document, *, power: bool) -> tuple[tuple[str, str], ...]:

@@ -133,10 +133,8 @@ class Accounted(Recorded):
 
 
 def operator_shares(times: OperatorTimes) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Returns (operators,) shares of the sum of all operators' usual times (medians); NaN where not known."""
-    if not times.duration_s.size:
-        return np.full(times.duration_s.shape[1], np.nan)
-    usual_s = np.median(times.duration_s, axis=0)
+    """Returns (operators,) shares of the sum of all operators' usual times; NaN where not known."""
+    usual_s = times.usual_s
     total_s = float(np.nansum(usual_s))
     return np.asarray(usual_s / total_s if total_s > 0 else np.full(usual_s.size, np.nan), np.float64)
 

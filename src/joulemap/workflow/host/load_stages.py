@@ -92,7 +92,9 @@ def time_operators(context: Loaded) -> Timed:
     return grow(context, Timed, times=times, findings=tuple(findings))
 
 
-def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink) -> OperatorTimes:
+def find_times(
+    session: RuntimeSession, latency_s: float, progress: ProgressSink, *, most_s: float = _MOST_TRIALS_S
+) -> OperatorTimes:
     """Returns the times of the operators: from the runtime's profiler, or by repetition where that tells them better.
 
     A profiler that takes much time itself is believed all the same where repetition would take minutes. Without one,
@@ -102,6 +104,7 @@ def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink
         session: fed and warm.
         latency_s: of one execution, s.
         progress: is told of each operator that is timed by repetition.
+        most_s: time that repetition of each operator by itself may take, s.
     """
     passes = min(max(round(_PASSES_S / latency_s), _LEAST_PASSES), _MOST_PASSES)
     times = session.profile(passes)
@@ -110,7 +113,7 @@ def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink
     if times is not None and not (session.repeatable and (missing or swamped)):
         return times
     trials_s = _trials_s(session, latency_s)
-    if trials_s <= _MOST_TRIALS_S:
+    if trials_s <= most_s:
         return _times_by_repetition(session, latency_s, progress, [(k,) for k in sorted(session.repeatable)])
     if times is not None and not missing:
         return times
@@ -119,7 +122,7 @@ def find_times(session: RuntimeSession, latency_s: float, progress: ProgressSink
         f"each of {len(session.repeatable)} operators by itself would take {trials_s:.0f} s to time: those that do the"
         f" same were timed together, {len(alike)} kinds"
     )
-    found = _times_by_repetition(session, latency_s, progress, alike, until_s=time.monotonic() + _MOST_TRIALS_S)
+    found = _times_by_repetition(session, latency_s, progress, alike, until_s=time.monotonic() + most_s)
     return replace(found, findings=(Finding(slug="operators_alike", severity=Severity.INFO, message=message),))
 
 

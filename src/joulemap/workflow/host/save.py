@@ -72,7 +72,7 @@ def write_host_sections(
         add_trace(writer, f"{name}-{energy.window.block + 1}", _around(done.trace, energy.window))
     shown = shown_windows(done)
     if shown:
-        durations_s = done.times.duration_s.mean(axis=0) if done.times.duration_s.size else np.empty(0)
+        durations_s = done.times.usual_s if done.times.duration_s.size else np.empty(0)
         timeline = build_host_timeline(done.session.model, shown[0].window, durations_s, done.trace.clock)
         add_timeline(writer, timeline)
     for trace in done.recording.traces:

@@ -35,7 +35,8 @@ class CommandEnd:
         status: as a shell says it: 128 + signal when a signal ended it.
         user_s: processor time in user mode, its waited-for children included, s.
         system_s: in the kernel, s.
-        peak_rss_b: largest resident set of any of them, bytes.
+        peak_rss_b: largest resident set of any of them, bytes; None where it was not more than this program's own: the
+            system counts that in.
     """
 
     start_ns: int
@@ -43,7 +44,7 @@ class CommandEnd:
     status: int
     user_s: float
     system_s: float
-    peak_rss_b: int
+    peak_rss_b: int | None
 
     @property
     def duration_s(self) -> float:
@@ -111,13 +112,14 @@ def run_command(
     code = os.waitstatus_to_exitcode(status)
     process.returncode = code  # it was waited for here
     scale = 1 if sys.platform == "darwin" else 1024
+    own_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return CommandEnd(
         start_ns=start_ns,
         end_ns=end_ns,
         status=code if code >= 0 else 128 - code,
         user_s=usage.ru_utime,
         system_s=usage.ru_stime,
-        peak_rss_b=usage.ru_maxrss * scale,
+        peak_rss_b=usage.ru_maxrss * scale if usage.ru_maxrss > own_rss else None,
     )
 
 

@@ -68,7 +68,7 @@ def save_measurement(measured: Measured, header: CaptureHeader, output: Path, *,
     assert measured.recording is not None  # asked by the caller
     run_id = uuid.uuid4().hex
     ends = tuple(
-        CommandEnd(start_ns=begin, end_ns=end, status=0, user_s=0.0, system_s=0.0, peak_rss_b=0)
+        CommandEnd(start_ns=begin, end_ns=end, status=0, user_s=0.0, system_s=0.0, peak_rss_b=None)
         for begin, end in measured.windows["run"]
     )
     recorded = Recorded(

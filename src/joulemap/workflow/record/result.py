@@ -272,7 +272,7 @@ def _describe_command(argv: Sequence[str], ends: Sequence[CommandEnd]) -> dict[s
         "rusage": {
             "user_s": math.fsum(end.user_s for end in ends),
             "system_s": math.fsum(end.system_s for end in ends),
-            "peak_rss_b": max((end.peak_rss_b for end in ends), default=0),
+            "peak_rss_b": max((end.peak_rss_b for end in ends if end.peak_rss_b is not None), default=None),
         },
     }
 

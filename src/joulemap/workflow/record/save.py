@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +65,9 @@ class RecordBundle:
             "meters": [candidate.name for candidate in session.meters],
         }
         where = session.folder, self._request.output
-        return write_recording(self._writer, recorded.recording, (document, run, header), where)
+        recording = recorded.recording  # a map of the bundle then says too what became of the command
+        kept = replace(recording, findings=(*recording.findings, *recorded.findings))
+        return write_recording(self._writer, kept, (document, run, header), where)
 
 
 def open_writer(output: Path, run_id: str, *, force: bool) -> BundleWriter:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.host.plan import WeightRoom
 from joulemap.runtimes.base import RuntimeSession
-from joulemap.runtimes.graphs.repetition import read_caches, spare_weights_b
+from joulemap.runtimes.graphs.repetition import Caches, read_caches, spare_weights_b
 from joulemap.workflow.machine.isolation import probe_isolation
 from joulemap.workflow.machine.tree import MachineTree
 
@@ -17,26 +17,27 @@ __all__ = ["find_room"]
 
 _FAST_B_PER_S = 1e10
 """A core reads about so much from the memory of a small machine, and two to ten times as much from its caches."""
-_CACHE_B_PER_S = 7e10
+_CACHE_B_PER_S = 5e10
 """More than this per second comes from caches.
 
 A copy of an operator that reads weights so fast changes what they hold: it costs 0.7 to 2.4 times as much as the
 operator does (dense layers of 4 KiB to 4 MiB, `benchmarks/bench_in_place.py`), and nothing says which.
 """
-_LEAST_CACHED = 0.02
+_LEAST_CACHED = 0.05
 """Operators with less of the time among them are repeated all the same: times so short may be wrong, too."""
 _SHARE = 4
 """One part in so many of the memory."""
 
 
-def find_room(session: RuntimeSession, durations_s: NDArray[np.float64]) -> WeightRoom:
+def find_room(session: RuntimeSession, durations_s: NDArray[np.float64], *, caches: Caches | None = None) -> WeightRoom:
     """Returns what the weights of repeated graphs may take of the memory that this process may use.
 
     Args:
         session: of the model.
         durations_s: (operators,) s; NaN where it is not known.
+        caches: None to ask this machine.
     """
-    caches = read_caches()
+    caches = read_caches() if caches is None else caches
     memory_b = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     facts = probe_isolation(MachineTree())
     memory_b += [fact.value for fact in facts if fact.key == "memory_limit" and isinstance(fact.value, int)]
