@@ -84,13 +84,19 @@ def build_map_view(document: Document) -> MapView:
     return MapView(
         title=printable(f"{what}{over}"),
         badge=", ".join(part for part in badge if part),
-        headline=f"{format_quantity(total, 'J')}{' per ' + document['per'] if document.get('per') else ''}",
-        hotspot=_hotspot(document),
+        headline=_headline(document),
+        hotspot=_hotspot(document) if document["validity"] == "valid" else "",
         rows=_rows(document),
         figures=_figures(document),
         findings=_findings(document["findings"]),
         bundle=document["bundle"],
     )
+
+
+def _headline(document: Document) -> str:
+    if document["validity"] != "valid":
+        return f"no headline: the recording is {document['validity']}"
+    return f"{format_quantity(document['total_j'], 'J')}{' per ' + document['per'] if document.get('per') else ''}"
 
 
 def _cell(quantity: Document, reason: str | None) -> str:
