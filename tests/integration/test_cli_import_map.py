@@ -164,6 +164,9 @@ def test_a_slice_beyond_the_recorded_time_is_refused(pair: tuple[Path, Path], tm
     }
     assert all(row["energy_j"]["reason"] == "slices_outside_trace" for row in document["rows"])
     assert document["validity"] == "degraded"
+    shown = call("map", bundle, "--offset", "0.6").out
+    assert "no headline: the recording is degraded" in shown
+    assert " takes " not in shown
 
 
 def test_kernels_far_shorter_than_a_sample_are_refused_with_a_plan(tmp_path: Path) -> None:
