@@ -45,7 +45,7 @@ __all__ = ["OnnxRuntime"]
 
 _Builder = Callable[[], Any]
 _IN_PLACE_ERROR = InPlaceError(relative=0.10)
-"""A limit from models of ``benchmarks/bench_in_place.py``, one of which just fits what a core gets of the last cache."""
+"""A limit from models of ``benchmarks/bench_in_place.py``: one just fits what a core gets of the last cache."""
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _NUMPY = {"float": "float32", "double": "float64"}
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
