@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.analysis.headline import BOXCAR_BANDWIDTH
 from joulemap.analysis.host.latency import QUANTILES, estimate_mean, estimate_quantile
-from joulemap.analysis.host.parts import HostFit, MeterLimits, fit_parts
+from joulemap.analysis.host.parts import HostFit, MeterLimits, PartEnergy, fit_parts
 from joulemap.analysis.host.window_energy import WindowEnergy
 from joulemap.analysis.intervals.monte_carlo import MonteCarlo
 from joulemap.analysis.intervals.uncertainty import Term, estimate, limit_std, mean_term
@@ -211,7 +211,7 @@ def _layers(
         part = alone.get(index)
         energy: Quantity
         if part is not None:
-            duration_s = part.duration_s  # noqa: PLW2901  of the copies
+            duration_s = _own_time(part, float(duration_s))  # noqa: PLW2901
             energy, way = figure.energy(part.energy_j, part.terms), Resolution.IN_PLACE
         elif index in in_group:
             energy, way = Unavailable(reason="layers_grouped"), Resolution.IN_PLACE
@@ -220,7 +220,7 @@ def _layers(
         rows.append(
             LayerEnergy(
                 index=index,
-                duration_s=max(float(duration_s), 0.0) if math.isfinite(duration_s) else 0.0,
+                duration_s=float(duration_s) if math.isfinite(duration_s) else 0.0,
                 energy_j=energy,
                 share=energy.value / fit.base_j if isinstance(energy, Estimate) else None,
                 group=_GROUP if index in in_group else None,
@@ -232,12 +232,17 @@ def _layers(
             id=_GROUP,
             layers=part.operators,
             contains_gap=False,
-            duration_s=max(part.duration_s, 0.0),
+            duration_s=_own_time(part, float(np.nansum(durations_s[list(part.operators)]))),
             energy_j=figure.energy(part.energy_j, part.terms),
         )
         for part in together
     )
     return tuple(rows), groups
+
+
+def _own_time(part: PartEnergy, other_s: float) -> float:
+    """Returns the time of the copies, or that of the other session where noise hides it."""
+    return part.duration_s if part.duration_s > 0 else other_s
 
 
 def _above_idle(
