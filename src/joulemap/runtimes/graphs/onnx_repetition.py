@@ -86,8 +86,7 @@ def repeat_nodes(model: Any, indices: Sequence[int], copies: int, *, outputs_b: 
     ]
     for one in repeated:
         writer.add_weights(one)
-    (first, *_), end = chosen, len(model.graph.node)
-    place = first if len(chosen) == 1 else end
+    place = min(chosen) if len(chosen) == 1 else len(model.graph.node)
     del writer.model.graph.node[place:]
     for number in range(1, copies):
         for one in repeated:
